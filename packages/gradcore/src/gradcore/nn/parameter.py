@@ -1,0 +1,34 @@
+"""The two kinds of tensor that a layer owns: what it learns and what it merely keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcore.backend.protocol import Backend
+from gradcore.tensor import Tensor
+
+
+class Parameter(Tensor):
+    """A tensor that a layer learns: it wants a gradient, also when it is made inside no_grad."""
+
+    __slots__ = ()
+
+    def __init__(self, data: Any, *, backend: str | Backend | None = None, requires_grad: bool = True) -> None:
+        super().__init__(data, backend=backend, requires_grad=requires_grad)
+
+
+class Buffer(Tensor):
+    """A tensor that a layer keeps but does not learn (running statistics). persistent: part of the state_dict."""
+
+    __slots__ = ("persistent",)
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        backend: str | Backend | None = None,
+        persistent: bool = True,
+        requires_grad: bool = False,
+    ) -> None:
+        super().__init__(data, backend=backend, requires_grad=requires_grad)
+        self.persistent = persistent

@@ -1,0 +1,46 @@
+"""Sequential: layers one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradcore.errors import ArgumentError
+from gradcore.nn.layer import Layer
+from gradcore.tensor import Tensor
+
+
+class Sequential(Layer):
+    """Calls its layers in order; children are named "0", "1", ... as in PyTorch.
+
+    >>> import gradcore.nn as nn
+    >>> nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1))
+    Sequential(
+      (0): Linear(2, 8)  # 24 parameters
+      (1): Tanh()
+      (2): Linear(8, 1)  # 9 parameters
+    )  # 33 parameters
+    """
+
+    def __init__(self, *layers: Layer) -> None:
+        for i, layer in enumerate(layers):
+            if not isinstance(layer, Layer):
+                raise ArgumentError(f"Sequential: argument {i} must be a Layer, got {type(layer).__name__}")
+        self._layers = list(layers)
+        super().__init__(backend=next((p.backend for p in self.parameters()), None))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self._layers:
+            x = layer(x)
+        return x
+
+    def named_children(self) -> Iterator[tuple[str, Layer]]:
+        return ((str(i), layer) for i, layer in enumerate(self._layers))
+
+    def __getitem__(self, index: int) -> Layer:
+        return self._layers[index]
+
+    def __len__(self) -> int:
+        return len(self._layers)
+
+    def __iter__(self) -> Iterator[Layer]:
+        return iter(self._layers)

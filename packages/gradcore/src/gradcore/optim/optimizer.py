@@ -1,0 +1,114 @@
+"""Optimizer: parameters, their state on the backend, and a step that updates all of them in place in one call.
+
+The learning rate and the step counts live on the backend, so that a captured loop sees a changed rate. A parameter
+whose gradient is None is skipped wholly: no decay, no momentum, no step count.
+
+Next: sgd.py, adam.py, in order of complexity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcore.backend.protocol import Array
+from gradcore.errors import ArgumentError, BackendMismatch
+from gradcore.nn import attributes
+from gradcore.tensor import Tensor
+
+
+class Optimizer:
+    """Base: a subclass names its state in `_new_state` and writes `_update`."""
+
+    def __init__(self, parameters: Iterable[Tensor], lr: float) -> None:
+        name = type(self).__name__
+        self.parameters = list(parameters)
+        if not self.parameters:
+            raise ArgumentError(f"{name}: the list of parameters is empty")
+        for i, p in enumerate(self.parameters):
+            if not isinstance(p, Tensor) or not p.requires_grad or p._version is None:
+                raise ArgumentError(f"{name}: item {i} of the parameters is no tensor with requires_grad=True")
+        if len({id(p) for p in self.parameters}) != len(self.parameters):
+            raise ArgumentError(f"{name}: a parameter is in the list twice")
+        self.backend = self.parameters[0].backend
+        self._state: dict[str, list[Tensor]] = {"step": [self._host(np.array(0, np.int64)) for _ in self.parameters]}
+        self._lr = check_number(name, "lr", lr)
+        self._rate = self._host(np.array(self._lr, np.float64))
+
+    @property
+    def lr(self) -> float:
+        """The learning rate. Assign to change it; it takes effect at the next step, also of a captured loop."""
+        return self._lr
+
+    @lr.setter
+    def lr(self, value: float) -> None:
+        self._lr = check_number(type(self).__name__, "lr", value)
+        self._rate.copy_(Tensor(np.array(self._lr, np.float64), backend=self.backend))
+
+    def step(self) -> None:
+        """Update every parameter that has a gradient."""
+        chosen: list[int] = []
+        grads: list[Array] = []
+        for i, p in enumerate(self.parameters):
+            if p.backend is not self.backend:
+                raise BackendMismatch(
+                    f"{type(self).__name__}: the parameters moved from {self.backend.name!r} to {p.backend.name!r}: "
+                    "make the optimizer after model.to()"
+                )
+            grad = p.grad
+            if grad is not None:
+                chosen.append(i)
+                grads.append(grad._array)
+        if chosen:
+            arrays = [self.parameters[i]._array for i in chosen]
+            state = {name: [tensors[i]._array for i in chosen] for name, tensors in self._state.items()}
+            self._update(arrays, grads, state)
+            for i in chosen:
+                self.parameters[i]._bump()
+
+    def _update(self, parameters: Sequence[Array], grads: Sequence[Array], state: Mapping[str, Sequence[Array]]) -> None:
+        raise NotImplementedError
+
+    def zero_grad(self) -> None:
+        """Clear every parameter's gradient."""
+        for p in self.parameters:
+            p.grad = None
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """Learning rate, step counts and moments as host arrays: "exp_avg.0" belongs to the first parameter."""
+        return {name: np.array(tensor.numpy()) for name, tensor in self._named_state().items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what state_dict gave. All or nothing: raises ArgumentError before any change."""
+        attributes.load(self._named_state(), state, f"{type(self).__name__}.load_state_dict")
+        self._lr = float(self._rate)
+
+    def _named_state(self) -> dict[str, Tensor]:
+        named = {f"{name}.{i}": t for name, tensors in self._state.items() for i, t in enumerate(tensors)}
+        return {"lr": self._rate, **named}
+
+    def _zeros(self) -> list[Tensor]:
+        """A zero tensor like each parameter."""
+        return [self._host(np.zeros(p.shape, p.dtype)) for p in self.parameters]
+
+    def _host(self, array: np.ndarray) -> Tensor:
+        return Tensor(array, backend=self.backend)
+
+    def __repr__(self) -> str:
+        count = sum(p.size for p in self.parameters)
+        return f"{type(self).__name__}(lr={self.lr:g})  # {len(self.parameters)} tensors, {count:,} parameters"
+
+
+def check_number(operation: str, name: str, value: float, below: float = math.inf) -> float:
+    """value as a float, if 0 <= value < below (so NaN and infinity are refused); else ArgumentError."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{operation}: {name} must be a number, got {value!r}") from None
+    if not 0.0 <= number < below:
+        limit = "finite" if below == math.inf else f"below {below:g}"
+        raise ArgumentError(f"{operation}: {name} must be at least 0 and {limit}, got {value}")
+    return number
