@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from gradcore.errors import DTypeError, GraphError, ShapeError
 
 if TYPE_CHECKING:
-    from gradcore.backend.protocol import Array, Backend
+    from gradcore.backend.base import BaseBackend
+    from gradcore.backend.protocol import Array
     from gradcore.function import Function
     from gradcore.tensor import Tensor
 
@@ -71,7 +72,7 @@ class Leaf:
     __slots__ = ("backend", "dtype", "grad", "shape")
     inputs = ()
 
-    def __init__(self, array: Array, backend: Backend) -> None:
+    def __init__(self, array: Array, backend: BaseBackend) -> None:
         self.backend = backend
         self.shape = array.shape
         self.dtype = array.dtype
@@ -140,7 +141,8 @@ def start_gradient(operation: str, output: Any, grad: Any) -> Array:
             raise ShapeError(
                 f"{operation}: the output has shape {output.shape}, not one number: pass its gradient, or sum it first"
             )
-        return output.backend.full(output.shape, 1, output.dtype)
+        ones: Array = output.backend.full(output.shape, 1, output.dtype)
+        return ones
     from gradcore.function import as_tensor
 
     grad = as_tensor(grad, output)
@@ -148,7 +150,8 @@ def start_gradient(operation: str, output: Any, grad: Any) -> Array:
         raise ShapeError(f"{operation}: gradient of shape {grad.shape} for an output of shape {output.shape}")
     if grad.dtype != output.dtype:
         raise DTypeError(f"{operation}: gradient of {grad.dtype} for an output of {output.dtype}")
-    return grad._array  # type: ignore[no-any-return]
+    array: Array = grad._array
+    return array
 
 
 def grad(

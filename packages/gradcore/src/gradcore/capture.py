@@ -35,7 +35,7 @@ class Loop:
         self.batches = batches
 
     def run(self, steps: int) -> Any:
-        """Make `steps` steps; returns their results as an array (steps,), or a tuple of arrays if a step returns one."""
+        """Make `steps` steps; returns their results as an array (steps,), or a tuple of arrays if each is a tuple."""
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
             raise ArgumentError(f"capture: run takes a number of steps of at least 0, got {steps!r}")
         rows = [self._one() for _ in range(steps)]
@@ -52,7 +52,9 @@ class Loop:
         for value in values:
             if not isinstance(value, Tensor) or value.size != 1:
                 what = f"shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__
-                raise ShapeError(f"capture: the step must return one number as a tensor (or a tuple of them), got {what}")
+                raise ShapeError(
+                    f"capture: the step must return one number as a tensor (or a tuple of them), got {what}"
+                )
         return tuple(value.detach() for value in values)
 
     def _read(self, column: tuple[Tensor, ...]) -> np.ndarray:

@@ -11,7 +11,13 @@ from gradcore.errors import DTypeError, ShapeError
 
 # the one object of each native type, so that the hot path can compare with `is`
 DTYPES = {np.dtype(t): np.dtype(t) for t in (np.float32, np.float64, np.int32, np.int64, np.uint8, np.bool_)}
-_WIDENED = {np.float16: np.float32, np.int8: np.int32, np.int16: np.int32, np.uint16: np.int32, np.uint32: np.int64}
+_WIDENED: dict[Any, Any] = {
+    np.float16: np.float32,
+    np.int8: np.int32,
+    np.int16: np.int32,
+    np.uint16: np.int32,
+    np.uint32: np.int64,
+}
 
 
 def host_array(data: Any, dtype: npt.DTypeLike | None = None) -> np.ndarray:
@@ -31,10 +37,10 @@ def host_array(data: Any, dtype: npt.DTypeLike | None = None) -> np.ndarray:
             raise ShapeError(f"tensor: the lists do not form an array: {error}") from None
         if array.dtype.kind in "biuf" and dtype is None:
             dtype = np.float32
-    kind = array.dtype.type
+    kind: Any = array.dtype.type
     if kind is np.uint64 and (array.size == 0 or array.max() < 2**63):
         kind = np.int64
-    native = np.dtype(_WIDENED.get(kind, kind))
+    native: np.dtype[Any] = np.dtype(_WIDENED.get(kind, kind))
     if native not in DTYPES:
         raise DTypeError(f"tensor: {array.dtype} values are not supported; convert with .astype('float32')")
     if dtype is not None:

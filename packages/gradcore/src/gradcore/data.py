@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcore.backend.protocol import Backend
+from gradcore.backend.base import BaseBackend
 from gradcore.convert import host_array
 from gradcore.errors import ArgumentError, ShapeError
 from gradcore.tensor import Tensor
@@ -38,7 +38,7 @@ class Batches:
         *,
         shuffle: bool = True,
         drop_last: bool = False,
-        backend: str | Backend | None = None,
+        backend: str | BaseBackend | None = None,
     ) -> None:
         from gradcore.backend.registry import get_backend
 
@@ -110,7 +110,7 @@ class Batches:
             raise ArgumentError(f"Batches.load_state_dict: missing {', '.join(sorted(missing))}")
         if int(state["count"]) != self.count or not 0 <= int(state["cursor"]) <= self.count:
             raise ArgumentError(
-                f"Batches.load_state_dict: the state is of a data set of {state['count']} rows, this one has {self.count}"
+                f"Batches.load_state_dict: the state is of {state['count']} rows of data, these are {self.count}"
             )
 
     def _left(self) -> int:

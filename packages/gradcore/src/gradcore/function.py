@@ -24,12 +24,13 @@ from gradcore.autograd import mode
 from gradcore.errors import BackendMismatch, DTypeError
 
 if TYPE_CHECKING:
-    from gradcore.backend.protocol import Array, Backend
+    from gradcore.backend.base import BaseBackend
+    from gradcore.backend.protocol import Shape
     from gradcore.tensor import Tensor
 else:
     Tensor = None  # see bind
 
-TENSOR_TYPES: set[type] = set()  # Tensor and its subclasses: asking for membership is cheaper than isinstance
+TENSOR_TYPES: set[Any] = set()  # Tensor and its subclasses: asking for membership is cheaper than isinstance
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 _next_number = itertools.count(1).__next__
 _new = object.__new__
@@ -48,48 +49,110 @@ class Function:
     aliases = False  # the output may share memory with the first operand
     takes_integers = False  # integer and bool operands pass unconverted
 
-    def forward(self, *arrays: Array) -> Array:
+    backend: BaseBackend
+    inputs: Any  # the operands' nodes; None once freed
+    needs: tuple[bool, ...]
+    number: int
+    saved: Any
+    shapes: tuple[Shape, ...]
+    versions: Any
+
+    def forward(self, *arrays: Any, **_: Any) -> Any:  # a subclass names its operands
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
-    def backward(self, grad: Array) -> Any:
+    def backward(self, grad: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no backward")
 
     def __call__(self, *tensors: Tensor) -> Tensor:
-        # The hot path: no keyword, no isinstance, no formatting. A recorded operation may cost 1 us above its backend.
-        backend = tensors[0].backend
-        dtype = tensors[0]._array.dtype
-        if dtype is not FLOAT32 and dtype is not FLOAT64:
-            tensors = self._settle(tensors)
+        """Apply to tensors: forward on their arrays, and a node on the tape if a gradient flows."""
+        if len(tensors) == 1:
+            return self.unary(tensors[0])
+        if len(tensors) == 2:
+            return self.binary(tensors[0], tensors[1])
+        return self._any(tensors)
+
+    # unary and binary are the hot path: a recorded operation may cost 1 us above its backend call. So they are written
+    # out, without *args, loops, comprehensions (a frame of their own on Python 3.11), keywords or isinstance.
+
+    def unary(self, x: Tensor) -> Tensor:
+        a = x._array
+        if a.dtype is not FLOAT32 and a.dtype is not FLOAT64:
+            return self._any((x,))
+        self.backend = backend = x.backend
+        self.saved = None
+        out = _new(Tensor)
+        out.backend = backend
+        out._array = self.forward(a)
+        node = x._node
+        if node is not None and mode.recording:
+            self.number = _next_number()
+            self.inputs = (node,)
+            self.shapes = (a.shape,)
+            version = x._version
+            self.versions = None if version is None else ((version, version[0]),)
+            out._node = self
+            out._version = version if self.aliases else None
         else:
-            for t in tensors:
-                if t._array.dtype is not dtype or t.backend is not backend:
-                    tensors = self._settle(tensors)
-                    break
+            self.saved = None
+            out._node = None
+            out._version = x._version if self.aliases else [0]
+        return out
+
+    def binary(self, x: Tensor, y: Tensor) -> Tensor:
+        a, b = x._array, y._array
+        backend, dtype = x.backend, a.dtype
+        if b.dtype is not dtype or y.backend is not backend or (dtype is not FLOAT32 and dtype is not FLOAT64):
+            return self._any((x, y))
         self.backend = backend
         self.saved = None
         out = _new(Tensor)
-        out._array = self.forward(*[t._array for t in tensors])
         out.backend = backend
-        if mode.recording:
-            nodes = tuple([t._node for t in tensors])
-            for node in nodes:
-                if node is not None:
-                    self.number = _next_number()
-                    self.inputs = nodes
-                    self.shapes = [t._array.shape for t in tensors]
-                    self.versions = [(t._version, t._version[0]) for t in tensors if t._version is not None]
-                    out._node = self
-                    out._version = tensors[0]._version if self.aliases else None
-                    return out  # type: ignore[no-any-return]
-        out._node = None
-        out._version = tensors[0]._version if self.aliases else [0]
+        out._array = self.forward(a, b)
+        node, other = x._node, y._node
+        if (node is not None or other is not None) and mode.recording:
+            self.number = _next_number()
+            self.inputs = (node, other)
+            self.shapes = (a.shape, b.shape)
+            version, version2 = x._version, y._version
+            if version is None:
+                self.versions = None if version2 is None else ((version2, version2[0]),)
+            elif version2 is None:
+                self.versions = ((version, version[0]),)
+            else:
+                self.versions = ((version, version[0]), (version2, version2[0]))
+            out._node = self
+            out._version = version if self.aliases else None
+        else:
+            self.saved = None
+            out._node = None
+            out._version = x._version if self.aliases else [0]
+        return out
+
+    def _any(self, tensors: tuple[Tensor, ...]) -> Tensor:
+        """The same for any number of operands, and for those that must be converted or refused first."""
+        tensors = self._settle(tensors)
+        first = tensors[0]
+        self.backend = first.backend
         self.saved = None
-        return out  # type: ignore[no-any-return]
+        out = Tensor._wrap(self.forward(*[t._array for t in tensors]), first.backend)
+        if self.aliases:
+            out._version = first._version
+        if mode.recording and any(t._node is not None for t in tensors):
+            self.number = _next_number()
+            self.inputs = tuple([t._node for t in tensors])
+            self.shapes = tuple([t._array.shape for t in tensors])
+            self.versions = tuple([(t._version, t._version[0]) for t in tensors if t._version is not None])
+            out._node = self
+        else:
+            self.saved = None
+            if not self.aliases:
+                out._version = [0]
+        return out
 
     def record(self, x: Tensor) -> None:
         """Become a node above x that passes values through: how a layer marks its border."""
         self.number, self.backend = _next_number(), x.backend
-        self.inputs, self.shapes = (x._node,), [x._array.shape]
+        self.inputs, self.shapes = (x._node,), (x._array.shape,)
         self.saved = self.versions = None
 
     def free(self) -> None:

@@ -15,6 +15,7 @@ from gradcore.errors import ShapeError
 from gradcore.function import TENSOR_TYPES, as_tensor
 from gradcore.ops import reduce
 from gradcore.ops import shape as shapes
+from gradcore.ops.activation import ReLU, Sigmoid, Tanh
 from gradcore.ops.elementwise import (
     Abs,
     Add,
@@ -29,12 +30,9 @@ from gradcore.ops.elementwise import (
     Negative,
     Power,
     PowerScalar,
-    ReLU,
     ScalarPower,
-    Sigmoid,
     Sqrt,
     Subtract,
-    Tanh,
     compare,
 )
 from gradcore.ops.indexing import getitem
@@ -55,56 +53,56 @@ class Operators:
 
     def __add__(self: Tensor, other: Any) -> Tensor:
         if other.__class__ in TENSOR_TYPES:
-            return Add()(self, other)
+            return Add().binary(self, other)
         if isinstance(other, _SCALARS):
-            return AddScalar(float(other))(self)
+            return AddScalar(float(other)).unary(self)
         return Add()(self, as_tensor(other, self))
 
     __radd__ = __add__
 
     def __sub__(self: Tensor, other: Any) -> Tensor:
         if other.__class__ in TENSOR_TYPES:
-            return Subtract()(self, other)
+            return Subtract().binary(self, other)
         if isinstance(other, _SCALARS):
-            return AddScalar(-float(other))(self)
+            return AddScalar(-float(other)).unary(self)
         return Subtract()(self, as_tensor(other, self))
 
     def __rsub__(self: Tensor, other: Any) -> Tensor:
         if isinstance(other, _SCALARS):
-            return AddScalar(float(other))(Negative()(self))
+            return AddScalar(float(other))(Negative().unary(self))
         return Subtract()(as_tensor(other, self), self)
 
     def __mul__(self: Tensor, other: Any) -> Tensor:
         if other.__class__ in TENSOR_TYPES:
-            return Multiply()(self, other)
+            return Multiply().binary(self, other)
         if isinstance(other, _SCALARS):
-            return MultiplyScalar(float(other))(self)
+            return MultiplyScalar(float(other)).unary(self)
         return Multiply()(self, as_tensor(other, self))
 
     __rmul__ = __mul__
 
     def __truediv__(self: Tensor, other: Any) -> Tensor:
         if other.__class__ in TENSOR_TYPES:
-            return Divide()(self, other)
+            return Divide().binary(self, other)
         if isinstance(other, _SCALARS):
-            return DivideByScalar(float(other))(self)
+            return DivideByScalar(float(other)).unary(self)
         return Divide()(self, as_tensor(other, self))
 
     def __rtruediv__(self: Tensor, other: Any) -> Tensor:
         if isinstance(other, _SCALARS):
-            return DivideScalar(float(other))(self)
+            return DivideScalar(float(other)).unary(self)
         return Divide()(as_tensor(other, self), self)
 
     def __pow__(self: Tensor, other: Any) -> Tensor:
         if other.__class__ in TENSOR_TYPES:
-            return Power()(self, other)
+            return Power().binary(self, other)
         if isinstance(other, _SCALARS):
-            return PowerScalar(float(other))(self)
+            return PowerScalar(float(other)).unary(self)
         return Power()(self, as_tensor(other, self))
 
     def __rpow__(self: Tensor, other: Any) -> Tensor:
         if isinstance(other, _SCALARS):
-            return ScalarPower(float(other))(self)
+            return ScalarPower(float(other)).unary(self)
         return Power()(as_tensor(other, self), self)
 
     def __matmul__(self: Tensor, other: Any) -> Tensor:
@@ -114,10 +112,10 @@ class Operators:
         return matmul(as_tensor(other, self), self)
 
     def __neg__(self: Tensor) -> Tensor:
-        return Negative()(self)
+        return Negative().unary(self)
 
     def __abs__(self: Tensor) -> Tensor:
-        return Abs()(self)
+        return Abs().unary(self)
 
     # comparisons: bool tensors, elementwise, no gradient
 
@@ -145,25 +143,25 @@ class Operators:
     # elementwise
 
     def exp(self: Tensor) -> Tensor:
-        return Exp()(self)
+        return Exp().unary(self)
 
     def log(self: Tensor) -> Tensor:
-        return Log()(self)
+        return Log().unary(self)
 
     def sqrt(self: Tensor) -> Tensor:
-        return Sqrt()(self)
+        return Sqrt().unary(self)
 
     def tanh(self: Tensor) -> Tensor:
-        return Tanh()(self)
+        return Tanh().unary(self)
 
     def sigmoid(self: Tensor) -> Tensor:
-        return Sigmoid()(self)
+        return Sigmoid().unary(self)
 
     def relu(self: Tensor) -> Tensor:
-        return ReLU()(self)
+        return ReLU().unary(self)
 
     def abs(self: Tensor) -> Tensor:
-        return Abs()(self)
+        return Abs().unary(self)
 
     # reductions
 
@@ -244,4 +242,3 @@ class Operators:
 
     def log_softmax(self: Tensor, axis: int = -1) -> Tensor:
         return log_softmax(self, axis)
-

@@ -12,8 +12,7 @@ import numpy as np
 
 
 class _State(threading.local):
-    def __init__(self) -> None:
-        self.generator = np.random.Generator(np.random.Philox())
+    generator: np.random.Generator | None = None  # made when first asked for: numpy.random takes 50 ms to import
 
 
 _state = _State()
@@ -34,9 +33,11 @@ def manual_seed(seed: int) -> None:
 
 def host_generator() -> np.random.Generator:
     """This thread's generator."""
+    if _state.generator is None:
+        _state.generator = np.random.Generator(np.random.Philox())
     return _state.generator
 
 
 def next_key() -> int:
     """A fresh 63-bit key for a stream of its own."""
-    return int(_state.generator.integers(0, 2**63))
+    return int(host_generator().integers(0, 2**63))

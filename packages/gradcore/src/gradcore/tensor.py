@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gradcore import autograd, function
-from gradcore.backend.protocol import Array, Backend, Shape
+from gradcore.backend.base import BaseBackend
+from gradcore.backend.protocol import Array, Shape
 from gradcore.convert import check_dtype, host_array
 from gradcore.errors import DTypeError, GraphError, ShapeError
 from gradcore.function import FLOAT32, TENSOR_TYPES, as_tensor
 from gradcore.operators import Operators
-
 
 
 class Tensor(Operators):
@@ -41,14 +41,14 @@ class Tensor(Operators):
     _array: Array
     _node: Any  # the Function that made it, a Leaf if it wants a gradient, None for a constant
     _version: list[int] | None  # shared with views; None for a computed tensor, which cannot change in place
-    backend: Backend
+    backend: BaseBackend
 
     def __init__(
         self,
         data: Any,
         dtype: npt.DTypeLike | None = None,
         *,
-        backend: str | Backend | None = None,
+        backend: str | BaseBackend | None = None,
         requires_grad: bool = False,
     ) -> None:
         from gradcore.backend.registry import get_backend
@@ -64,7 +64,7 @@ class Tensor(Operators):
             self.requires_grad_()
 
     @classmethod
-    def _wrap(cls, array: Array, backend: Backend) -> Tensor:
+    def _wrap(cls, array: Array, backend: BaseBackend) -> Tensor:
         """A read-only Tensor around an array that others may hold too."""
         out = object.__new__(Tensor)
         out._array, out.backend, out._node, out._version = array, backend, None, None
@@ -98,11 +98,13 @@ class Tensor(Operators):
         return self.shape[0]
 
     def __repr__(self) -> str:
+        from gradcore.backend.registry import get_backend
+
         body = np.array2string(self.numpy(), separator=", ", threshold=100, prefix=type(self).__name__ + "(")
         notes = []
         if self.dtype != FLOAT32:
             notes.append(f"dtype={self.dtype}")
-        if self.backend.name != "numpy":
+        if self.backend is not get_backend():
             notes.append(f"backend={self.backend.name}")
         if self._node is not None:
             leaf = self._node.__class__ is autograd.Leaf
@@ -234,7 +236,7 @@ class Tensor(Operators):
 
         return AsType(target)(self)
 
-    def to(self, backend: str | Backend) -> Tensor:
+    def to(self, backend: str | BaseBackend) -> Tensor:
         """The tensor on another backend, by name; itself if it is there already. A leaf stays a leaf, without graph."""
         from gradcore.backend.registry import get_backend
 
@@ -245,7 +247,7 @@ class Tensor(Operators):
             raise GraphError("to: a tensor with a graph stays on its backend; move the inputs, or detach() first")
         return Tensor(self.numpy(), backend=target, requires_grad=self.requires_grad)
 
-    def _move(self, backend: Backend) -> None:
+    def _move(self, backend: BaseBackend) -> None:
         """Move this leaf and its gradient to another backend, in place, for Layer.to."""
         if backend is not self.backend:
             moved = Tensor(self.numpy(), backend=backend, requires_grad=self.requires_grad)
@@ -272,4 +274,3 @@ tensor = Tensor
 
 
 function.bind(Tensor)
-

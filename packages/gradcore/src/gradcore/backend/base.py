@@ -17,8 +17,13 @@ import numpy as np
 from gradcore.backend.protocol import CAPABILITIES, Array, Backend, Shape
 from gradcore.errors import ArgumentError, NotSupported
 
+if TYPE_CHECKING:
+    Primitives = Backend
+else:
+    Primitives = object  # a missing primitive must be missing, not a Protocol's empty method
 
-class BaseBackend(Backend if TYPE_CHECKING else object):  # type: ignore[misc]
+
+class BaseBackend(Primitives):
     """Derive a backend from this and implement the primitives of `Backend`."""
 
     name = "unnamed"
@@ -52,7 +57,7 @@ class BaseBackend(Backend if TYPE_CHECKING else object):  # type: ignore[misc]
         return self.reshape(self.sum(x, axes, True), shape)
 
     def check_indices(self, indices: Array, length: int, operation: str, ignore: int | None = None) -> None:
-        """Raise ArgumentError for an index outside 0..length-1. A device overrides it: its kernels check as they read."""
+        """Raise ArgumentError for an index outside 0..length-1. A device overrides it: its kernels check on reading."""
         host = self.to_numpy(indices)
         bad = (host < 0) | (host >= length)
         if ignore is not None:
@@ -107,7 +112,7 @@ class BaseBackend(Backend if TYPE_CHECKING else object):  # type: ignore[misc]
 
         reduction "mean" (over the rows that are not ignored; NaN when there is none), "sum" or "none".
         """
-        n, classes = logits.shape
+        classes = logits.shape[1]
         self.check_indices(labels, classes, "cross_entropy", ignore_index)
         log_probs = self.log_softmax(logits, 1)
         chosen = self._one_hot(labels, classes)

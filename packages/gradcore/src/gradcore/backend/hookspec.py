@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    from gradcore.backend.protocol import Backend
+    from gradcore.backend.base import BaseBackend
 
 PROJECT = "gradcore"
 
@@ -64,7 +64,7 @@ def gradcore_backend_info() -> BackendInfo:
 
 
 @hookspec(firstresult=True)
-def gradcore_create_backend(name: str) -> Backend:
+def gradcore_create_backend(name: str) -> BaseBackend:
     """Create the backend. `name` comes whole: "cuda" or "cuda:1"; the result's `name` says which it is.
 
     Called once for each name. Raises BackendUnavailable with a one-line reason if it cannot.

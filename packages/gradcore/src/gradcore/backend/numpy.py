@@ -22,7 +22,7 @@ from gradcore.backend.protocol import Scalar, Shape
 _BLOCK = 256  # terms added one by one before partial sums are summed again
 
 
-class NumpyBackend(NumpyConv2d, NumpyPool2d, BaseBackend):  # type: ignore[misc]
+class NumpyBackend(NumpyConv2d, NumpyPool2d, BaseBackend):
     """Everything on the CPU, with NumPy."""
 
     name = "numpy"
@@ -227,5 +227,3 @@ def _slices(starts: Shape, stops: Shape, steps: Shape) -> tuple[slice, ...]:
         slice(start, None if step < 0 and stop < 0 else stop, step)
         for start, stop, step in zip(starts, stops, steps, strict=True)
     )
-
-

@@ -79,7 +79,7 @@ def _unroll(
     if padding != (0, 0):
         x = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
     reach = (kh - 1) * dilation[0] + 1, (kw - 1) * dilation[1] + 1
-    windows = sliding_window_view(x, reach, axis=(2, 3))  # type: ignore[call-overload]
+    windows = sliding_window_view(x, reach, axis=(2, 3))
     windows = windows[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]  # (N, C, OH, OW, KH, KW)
     out_size: Pair = windows.shape[2:4]
     columns = windows.transpose(1, 4, 5, 0, 2, 3).reshape(groups, c // groups * kh * kw, -1 if x.size else 0)

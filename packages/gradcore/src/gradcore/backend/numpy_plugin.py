@@ -7,8 +7,8 @@ Next: numpy.py, the backend itself; registry.py, who calls this.
 
 from __future__ import annotations
 
+from gradcore.backend.base import BaseBackend
 from gradcore.backend.hookspec import BackendInfo, hookimpl
-from gradcore.backend.protocol import Backend
 from gradcore.errors import BackendUnavailable
 
 
@@ -20,7 +20,7 @@ def gradcore_backend_info() -> BackendInfo:
 
 
 @hookimpl
-def gradcore_create_backend(name: str) -> Backend:
+def gradcore_create_backend(name: str) -> BaseBackend:
     if name != "numpy":
         raise BackendUnavailable(f"backend 'numpy' has no numbered devices, got {name!r}")
     from gradcore.backend.numpy import NumpyBackend

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NoReturn, TypeGuard
 
+from gradcore.backend.base import BaseBackend
 from gradcore.backend.hookspec import BackendInfo, manager_for
-from gradcore.backend.protocol import Backend
 from gradcore.errors import BackendUnavailable
 
 GROUP = "gradcore.backends"
@@ -57,7 +57,7 @@ class Plugin:
                 raise ValueError(f"BackendInfo.name is {info.name!r}, the entry point's name is {self.name!r}")
         return info
 
-    def create(self, name: str, strict: bool = False) -> Backend:
+    def create(self, name: str, strict: bool = False) -> BaseBackend:
         """A new backend for the full name; a BackendUnavailable of the plugin's passes through as it is."""
         hooks = self._loaded(strict)
         with self._guard(strict, passing=BackendUnavailable):
@@ -137,7 +137,7 @@ def is_strict(strict: bool = False) -> bool:
     return strict or os.environ.get(STRICT_VARIABLE, "") not in ("", "0")
 
 
-def is_backend(x: object) -> TypeGuard[Backend]:
+def is_backend(x: object) -> TypeGuard[BaseBackend]:
     """A quick look, not a proof: a named instance with the first primitive."""
     return not isinstance(x, type) and isinstance(getattr(x, "name", None), str) and hasattr(x, "asarray")
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 import threading
 
+from gradcore.backend.base import BaseBackend
 from gradcore.backend.plugins import is_backend
-from gradcore.backend.protocol import Backend
 from gradcore.backend.table import BackendRow, BackendTable, Registration
 from gradcore.errors import ArgumentError, BackendUnavailable
 
@@ -24,14 +24,14 @@ _table = BackendTable()
 
 
 class _Thread(threading.local):
-    backend: Backend | None = None
+    backend: BaseBackend | None = None
     why: str = ""
 
 
 _thread = _Thread()
 
 
-def get_backend(name: str | Backend | None = None, *, strict: bool = False) -> Backend:
+def get_backend(name: str | BaseBackend | None = None, *, strict: bool = False) -> BaseBackend:
     """The backend of that name ("ref", "cuda:1", "auto"), the current one for None, a Backend as it is.
 
     One instance for each name. Raises BackendUnavailable: unknown (the text lists the others), broken, or unable to
@@ -57,7 +57,7 @@ def get_backend(name: str | Backend | None = None, *, strict: bool = False) -> B
     raise ArgumentError(f"get_backend: expected a backend's name or a Backend, got {name!r}")
 
 
-def choose_backend(name: str | Backend | None = None, *, strict: bool = False) -> tuple[Backend, str]:
+def choose_backend(name: str | BaseBackend | None = None, *, strict: bool = False) -> tuple[BaseBackend, str]:
     """As get_backend, with the reason for the choice, for a run to print: `numpy`, "the default"."""
     if name is None:
         if _thread.backend is not None:
@@ -85,12 +85,12 @@ class use_backend:
     True
     """
 
-    def __init__(self, name: str | Backend) -> None:
+    def __init__(self, name: str | BaseBackend) -> None:
         chosen, why = choose_backend(name)
         self._before = _thread.backend, _thread.why
         self._mine = _thread.backend, _thread.why = chosen, f"set by use_backend ({why})"
 
-    def __enter__(self) -> Backend:
+    def __enter__(self) -> BaseBackend:
         _thread.backend, _thread.why = self._mine  # again, for an object that is entered twice
         return self._mine[0]
 
@@ -112,7 +112,7 @@ def list_backends(*, strict: bool = False) -> list[BackendRow]:
 def register_backend(name: str, plugin: object) -> Registration:
     """Add a backend for this process, in a notebook or a test, without packaging it.
 
-    plugin: an object with the two hooks, or a function name -> Backend (priority 0, so "auto" prefers all others).
+    plugin: an object with the two hooks, or a function name -> BaseBackend (priority 0, so "auto" prefers all others).
     Registering a name again replaces it; the result's `undo()`, or leaving its `with`, removes it. Raises
     ArgumentError for `numpy` and for an installed distribution's name, BackendUnavailable for hooks that do not fit.
 

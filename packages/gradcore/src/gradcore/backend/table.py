@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 
 from gradcore.backend import numpy_plugin
+from gradcore.backend.base import BaseBackend
 from gradcore.backend.hookspec import BackendInfo, hookimpl
 from gradcore.backend.plugins import HOOKS, Plugin, PluginBroken, find_plugins
-from gradcore.backend.protocol import Backend
 from gradcore.errors import ArgumentError, BackendUnavailable
 
 # Names that a user may know before they are installed. Only the hint in the error text reads this.
@@ -50,15 +50,15 @@ class BackendTable:
         self._by_hand: dict[str, Plugin] = {}
         self._installed: dict[str, list[Plugin]] = {}
         self._known: dict[str, Plugin] = {}  # by entry point, so that a new scan keeps what is loaded
-        self._instances: dict[str, Backend] = {}
+        self._instances: dict[str, BaseBackend] = {}
         self._warned: set[str] = set()
 
-    def get(self, name: str, strict: bool = False) -> Backend:
+    def get(self, name: str, strict: bool = False) -> BaseBackend:
         """The backend of that name, created at the first call. "auto": the available one of highest priority."""
         instance = self._instances.get(name)
         return instance if instance is not None else self.choose(name, strict)[0]
 
-    def choose(self, name: str, strict: bool = False) -> tuple[Backend, str]:
+    def choose(self, name: str, strict: bool = False) -> tuple[BaseBackend, str]:
         """The same, with the reason for the choice as a line for people."""
         with self._lock:
             if name == "auto":
@@ -101,7 +101,7 @@ class BackendTable:
 
     # the inside; the lock is held
 
-    def _create(self, name: str, strict: bool) -> Backend:
+    def _create(self, name: str, strict: bool) -> BaseBackend:
         plugin = self._plugin(name)
         info = plugin.info(strict)
         if not info.available:
@@ -126,7 +126,7 @@ class BackendTable:
             self._scan()
         return self._installed.get(name, [])
 
-    def _choose_auto(self, strict: bool) -> tuple[Backend, str]:
+    def _choose_auto(self, strict: bool) -> tuple[BaseBackend, str]:
         rows = self.rows(strict)
         passed = [f"{row.name} is not available ({row.reason})" for row in rows if not row.available]
         for row in rows:
@@ -211,7 +211,7 @@ class Registration:
         self.undo()
 
 
-def _plugin_of_function(name: str, create: Callable[[str], Backend]) -> object:
+def _plugin_of_function(name: str, create: Callable[[str], BaseBackend]) -> object:
     info = BackendInfo(name, priority=0, available=True)
     return SimpleNamespace(
         gradcore_backend_info=hookimpl(lambda: info),

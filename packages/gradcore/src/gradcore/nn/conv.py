@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcore.backend.protocol import Backend
+from gradcore.backend.base import BaseBackend
 from gradcore.errors import ArgumentError
 from gradcore.nn import init
 from gradcore.nn.layer import Layer
@@ -33,7 +33,7 @@ class Conv2d(Layer):
         groups: int = 1,
         bias: bool = True,
         *,
-        backend: str | Backend | None = None,
+        backend: str | BaseBackend | None = None,
     ) -> None:
         super().__init__(backend=backend)
         self.stride, self.padding, self.dilation, self.groups = check_options(

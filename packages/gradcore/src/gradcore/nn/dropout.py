@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradcore.backend.protocol import Backend
+from gradcore.backend.base import BaseBackend
 from gradcore.errors import ArgumentError
 from gradcore.nn.layer import Layer
 from gradcore.nn.parameter import Buffer
@@ -19,7 +19,7 @@ class Dropout(Layer):
     The layer has a random stream of its own: a key drawn at construction and a counter, which checkpoints keep.
     """
 
-    def __init__(self, p: float = 0.5, *, backend: str | Backend | None = None) -> None:
+    def __init__(self, p: float = 0.5, *, backend: str | BaseBackend | None = None) -> None:
         super().__init__(backend=backend)
         if not 0.0 <= p <= 1.0:
             raise ArgumentError(f"Dropout: p must lie in 0..1, got {p}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcore.backend.protocol import Backend
+from gradcore.backend.base import BaseBackend
 from gradcore.nn.layer import Layer
 from gradcore.tensor import Tensor
 
@@ -10,7 +10,7 @@ from gradcore.tensor import Tensor
 class Flatten(Layer):
     """Merge the axes from start_axis on."""
 
-    def __init__(self, start_axis: int = 1, *, backend: str | Backend | None = None) -> None:
+    def __init__(self, start_axis: int = 1, *, backend: str | BaseBackend | None = None) -> None:
         super().__init__(backend=backend)
         self.start_axis = start_axis
 

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcore import autograd
-from gradcore.backend.protocol import Array, Backend, Shape
+from gradcore.backend.base import BaseBackend
+from gradcore.backend.protocol import Array, Shape
 from gradcore.errors import GraphError
 from gradcore.function import Function
 from gradcore.nn import attributes
@@ -32,7 +33,7 @@ class Call(NamedTuple):
     root: Any
     shape: Shape
     dtype: np.dtype[Any]
-    backend: Backend
+    backend: BaseBackend
 
 
 class LayerInput(Function):
@@ -65,9 +66,9 @@ class Layer:
     training = True
     tracked_inputs: int | None = None  # how many inputs get a gradient from backward; None is all, a loss has 1
     _last: Call | None = None
-    _home: Backend | None = None
+    _home: BaseBackend | None = None
 
-    def __init__(self, *, backend: str | Backend | None = None) -> None:
+    def __init__(self, *, backend: str | BaseBackend | None = None) -> None:
         from gradcore.backend.registry import get_backend
 
         self._home = get_backend(backend)
@@ -107,10 +108,11 @@ class Layer:
     # what it owns
 
     @property
-    def backend(self) -> Backend:
+    def backend(self) -> BaseBackend:
         """Where the parameters live; without any, the current backend at construction."""
-        for tensor in attributes.tensors(self, Parameter, Buffer):
-            return tensor[1].backend
+        for _, tensor in attributes.tensors(self, Parameter, Buffer):
+            backend: BaseBackend = tensor.backend
+            return backend
         if self._home is None:
             Layer.__init__(self)
         return self._home  # type: ignore[return-value]
@@ -154,7 +156,7 @@ class Layer:
         """Evaluation mode."""
         return self.train(False)
 
-    def to(self, backend: str | Backend) -> Any:
+    def to(self, backend: str | BaseBackend) -> Any:
         """Move parameters, gradients and buffers to another backend, in place. Make the optimizer afterwards."""
         from gradcore.backend.registry import get_backend
 
@@ -230,5 +232,3 @@ def _marked(x: Tensor) -> Tensor:
     out = Tensor._wrap(x._array, x.backend)
     out._node, out._version = node, x._version
     return out
-
-

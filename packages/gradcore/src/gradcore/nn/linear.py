@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcore.backend.protocol import Backend
+from gradcore.backend.base import BaseBackend
 from gradcore.errors import ArgumentError
 from gradcore.nn import init
 from gradcore.nn.layer import Layer
@@ -20,7 +20,7 @@ class Linear(Layer):
     """
 
     def __init__(
-        self, in_features: int, out_features: int, bias: bool = True, *, backend: str | Backend | None = None
+        self, in_features: int, out_features: int, bias: bool = True, *, backend: str | BaseBackend | None = None
     ) -> None:
         super().__init__(backend=backend)
         for name, size in (("in_features", in_features), ("out_features", out_features)):

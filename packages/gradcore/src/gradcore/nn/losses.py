@@ -1,15 +1,15 @@
 """Losses: layers of two inputs. `backward()` starts from 1 and returns the gradient of the prediction.
 
-    y = model(x)
-    loss = criterion(y, target)
-    model.backward(criterion.backward())
+y = model(x)
+loss = criterion(y, target)
+model.backward(criterion.backward())
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from gradcore.backend.protocol import Backend
+from gradcore.backend.base import BaseBackend
 from gradcore.nn.layer import Layer
 from gradcore.ops.losses import bce_with_logits, mse_loss
 from gradcore.ops.softmax import check_reduction, cross_entropy
@@ -21,7 +21,7 @@ class Loss(Layer):
 
     tracked_inputs = 1
 
-    def __init__(self, reduction: str = "mean", *, backend: str | Backend | None = None) -> None:
+    def __init__(self, reduction: str = "mean", *, backend: str | BaseBackend | None = None) -> None:
         super().__init__(backend=backend)
         check_reduction(type(self).__name__, reduction)
         self.reduction = reduction
@@ -41,7 +41,7 @@ class CrossEntropyLoss(Loss):
     """Cross-entropy of logits (N, C) with integer labels (N,); rows labelled ignore_index count for nothing."""
 
     def __init__(
-        self, ignore_index: int = -100, reduction: str = "mean", *, backend: str | Backend | None = None
+        self, ignore_index: int = -100, reduction: str = "mean", *, backend: str | BaseBackend | None = None
     ) -> None:
         super().__init__(reduction, backend=backend)
         self.ignore_index = ignore_index

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from gradcore.backend.protocol import Array, Backend
+from gradcore.backend.base import BaseBackend
+from gradcore.backend.protocol import Array
 from gradcore.errors import ArgumentError, ShapeError
 from gradcore.nn.layer import Layer
 from gradcore.nn.parameter import Buffer, Parameter
@@ -22,7 +23,7 @@ class BatchNorm2d(Layer):
     """
 
     def __init__(
-        self, channels: int, eps: float = 1e-5, momentum: float = 0.1, *, backend: str | Backend | None = None
+        self, channels: int, eps: float = 1e-5, momentum: float = 0.1, *, backend: str | BaseBackend | None = None
     ) -> None:
         super().__init__(backend=backend)
         if not isinstance(channels, int) or channels < 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcore.backend.protocol import Backend
+from gradcore.backend.base import BaseBackend
 from gradcore.tensor import Tensor
 
 
@@ -13,7 +13,7 @@ class Parameter(Tensor):
 
     __slots__ = ()
 
-    def __init__(self, data: Any, *, backend: str | Backend | None = None, requires_grad: bool = True) -> None:
+    def __init__(self, data: Any, *, backend: str | BaseBackend | None = None, requires_grad: bool = True) -> None:
         super().__init__(data, backend=backend, requires_grad=requires_grad)
 
 
@@ -26,7 +26,7 @@ class Buffer(Tensor):
         self,
         data: Any,
         *,
-        backend: str | Backend | None = None,
+        backend: str | BaseBackend | None = None,
         persistent: bool = True,
         requires_grad: bool = False,
     ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcore.backend.protocol import Backend
+from gradcore.backend.base import BaseBackend
 from gradcore.nn.conv import short
 from gradcore.nn.layer import Layer
 from gradcore.ops.pool import avg_pool2d, check_window, max_pool2d
@@ -27,7 +27,7 @@ class MaxPool2d(Layer):
         dilation: PairLike = 1,
         ceil_mode: bool = False,
         *,
-        backend: str | Backend | None = None,
+        backend: str | BaseBackend | None = None,
     ) -> None:
         super().__init__(backend=backend)
         self.kernel_size, self.stride, self.padding, self.dilation = check_window(
@@ -53,7 +53,7 @@ class AvgPool2d(Layer):
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         *,
-        backend: str | Backend | None = None,
+        backend: str | BaseBackend | None = None,
     ) -> None:
         super().__init__(backend=backend)
         self.kernel_size, self.stride, self.padding, _ = check_window("AvgPool2d", kernel_size, stride, padding, 1)

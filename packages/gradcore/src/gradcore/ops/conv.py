@@ -21,11 +21,12 @@ class Conv2d(Function):
     """x (N, C, H, W), weight (O, C/groups, KH, KW), bias (O,) or none: y (N, O, OH, OW)."""
 
     __slots__ = ("options",)
+    backend: Any  # with Conv2dOps; one without says so
 
     def __init__(self, stride: Pair, padding: Pair, dilation: Pair, groups: int) -> None:
         self.options = stride, padding, dilation, groups
 
-    def forward(self, x: Array, weight: Array, bias: Array | None = None) -> Array:
+    def forward(self, x: Array, weight: Array, bias: Array | None = None) -> Any:
         self.saved = x, weight
         return self.backend.conv2d(x, weight, bias, *self.options)
 
@@ -68,7 +69,9 @@ def conv2d(
     return step(x, weight) if bias is None else step(x, weight, bias)
 
 
-def check_options(operation: str, stride: Any, padding: Any, dilation: Any, groups: int) -> tuple[Pair, Pair, Pair, int]:
+def check_options(
+    operation: str, stride: Any, padding: Any, dilation: Any, groups: int
+) -> tuple[Pair, Pair, Pair, int]:
     """The options in their one form; ArgumentError names the one that makes no sense."""
     if not isinstance(groups, int) or groups < 1:
         raise ArgumentError(f"{operation}: groups must be an integer of at least 1, got {groups!r}")

@@ -187,8 +187,9 @@ class ScalarPower(WithScalar):
     __slots__ = ()
 
     def forward(self, x: Array) -> Array:
-        self.saved = self.backend.power(self.scalar, x)
-        return self.saved
+        y = self.backend.power(self.scalar, x)
+        self.saved = y
+        return y
 
     def backward(self, grad: Array) -> Array:
         slope = self.backend.log(self.backend.full((), self.scalar, grad.dtype))
@@ -220,8 +221,9 @@ class Exp(Function):
     __slots__ = ()
 
     def forward(self, x: Array) -> Array:
-        self.saved = self.backend.exp(x)
-        return self.saved
+        y = self.backend.exp(x)
+        self.saved = y
+        return y
 
     def backward(self, grad: Array) -> Array:
         return self.backend.multiply(grad, self.saved)
@@ -242,44 +244,12 @@ class Sqrt(Function):
     __slots__ = ()
 
     def forward(self, x: Array) -> Array:
-        self.saved = self.backend.sqrt(x)
-        return self.saved
+        y = self.backend.sqrt(x)
+        self.saved = y
+        return y
 
     def backward(self, grad: Array) -> Array:
         return self.backend.divide(self.backend.multiply(grad, 0.5), self.saved)
-
-
-class Tanh(Function):
-    __slots__ = ()
-
-    def forward(self, x: Array) -> Array:
-        self.saved = self.backend.tanh(x)
-        return self.saved
-
-    def backward(self, grad: Array) -> Array:
-        return self.backend.tanh_backward(grad, self.saved)
-
-
-class Sigmoid(Function):
-    __slots__ = ()
-
-    def forward(self, x: Array) -> Array:
-        self.saved = self.backend.sigmoid(x)
-        return self.saved
-
-    def backward(self, grad: Array) -> Array:
-        return self.backend.sigmoid_backward(grad, self.saved)
-
-
-class ReLU(Function):
-    __slots__ = ()
-
-    def forward(self, x: Array) -> Array:
-        self.saved = self.backend.relu(x)
-        return self.saved
-
-    def backward(self, grad: Array) -> Array:
-        return self.backend.relu_backward(grad, self.saved)
 
 
 class Where(Binary):

@@ -22,10 +22,11 @@ class BatchNorm(Function):
         y, mean, var = self.backend.batch_norm(x, weight, bias, self.eps)
         self.statistics = mean, var
         self.saved = x, weight, mean, var
-        return y  # type: ignore[no-any-return]
+        return y
 
     def backward(self, grad: Array) -> Any:
-        return self.backend.batch_norm_backward(grad, *self.saved, self.eps)
+        x, weight, mean, var = self.saved
+        return self.backend.batch_norm_backward(grad, x, weight, mean, var, self.eps)
 
 
 class Dropout(Function):

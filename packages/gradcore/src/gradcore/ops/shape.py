@@ -226,7 +226,8 @@ def index_array(operation: str, indices: Any, x: Tensor, length: int, ignore: in
         if indices.dtype.kind not in "iu":
             raise DTypeError(f"{operation}: labels and indices are integers, got {indices.dtype}; use .astype('int64')")
         indices = indices.to(x.backend)
-        return indices._array if indices.dtype.kind == "i" else indices.astype(np.int64)._array
+        array: Array = (indices if indices.dtype.kind == "i" else indices.astype(np.int64))._array
+        return array
     host = np.asarray(indices)
     if host.size == 0 and host.dtype.kind == "f":
         host = host.astype(np.int64)

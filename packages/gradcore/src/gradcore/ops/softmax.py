@@ -23,8 +23,9 @@ class Softmax(Function):
         self.axis = axis
 
     def forward(self, x: Array) -> Array:
-        self.saved = self.backend.softmax(x, self.axis)
-        return self.saved
+        y = self.backend.softmax(x, self.axis)
+        self.saved = y
+        return y
 
     def backward(self, grad: Array) -> Array:
         return self.backend.softmax_backward(grad, self.saved, self.axis)
@@ -37,8 +38,9 @@ class LogSoftmax(Function):
         self.axis = axis
 
     def forward(self, x: Array) -> Array:
-        self.saved = self.backend.log_softmax(x, self.axis)
-        return self.saved
+        y = self.backend.log_softmax(x, self.axis)
+        self.saved = y
+        return y
 
     def backward(self, grad: Array) -> Array:
         return self.backend.log_softmax_backward(grad, self.saved, self.axis)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from gradcore.backend.protocol import Array
-from gradcore.optim.optimizer import Optimizer, check_number
+from gradcore.optim.optimizer import Arrays, Optimizer, check_number
 from gradcore.tensor import Tensor
 
 
@@ -33,7 +32,7 @@ class Adam(Optimizer):
         self._state["exp_avg"] = self._zeros()
         self._state["exp_avg_sq"] = self._zeros()
 
-    def _update(self, parameters: Sequence[Array], grads: Sequence[Array], state: Mapping[str, Sequence[Array]]) -> None:
+    def _update(self, parameters: Arrays, grads: Arrays, state: Mapping[str, Arrays]) -> None:
         self.backend.adam_(
             parameters,
             grads,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -24,8 +25,8 @@ def clip_grad_norm_(parameters: Iterable[Tensor], max_norm: float, error_if_nonf
         back, grad = p.backend, _grad(p)
         wide = back.astype(grad._array, np.float64)
         total += float(back.to_numpy(back.sum(back.multiply(wide, wide), None, False)))
-    norm = total**0.5
-    if error_if_nonfinite and not np.isfinite(norm):
+    norm = math.sqrt(total)
+    if error_if_nonfinite and not math.isfinite(norm):
         raise ArgumentError(f"clip_grad_norm_: the gradient norm is {norm}")
     scale = limit / (norm + 1e-6)
     if not scale >= 1.0:

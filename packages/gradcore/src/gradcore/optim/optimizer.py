@@ -19,6 +19,8 @@ from gradcore.errors import ArgumentError, BackendMismatch
 from gradcore.nn import attributes
 from gradcore.tensor import Tensor
 
+Arrays = Sequence[Array]
+
 
 class Optimizer:
     """Base: a subclass names its state in `_new_state` and writes `_update`."""
@@ -69,7 +71,9 @@ class Optimizer:
             for i in chosen:
                 self.parameters[i]._bump()
 
-    def _update(self, parameters: Sequence[Array], grads: Sequence[Array], state: Mapping[str, Sequence[Array]]) -> None:
+    def _update(
+        self, parameters: Sequence[Array], grads: Sequence[Array], state: Mapping[str, Sequence[Array]]
+    ) -> None:
         raise NotImplementedError
 
     def zero_grad(self) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from gradcore.backend.protocol import Array
 from gradcore.errors import ArgumentError
-from gradcore.optim.optimizer import Optimizer, check_number
+from gradcore.optim.optimizer import Arrays, Optimizer, check_number
 from gradcore.tensor import Tensor
 
 
@@ -35,7 +34,7 @@ class SGD(Optimizer):
         if self.momentum:
             self._state["momentum_buffer"] = self._zeros()
 
-    def _update(self, parameters: Sequence[Array], grads: Sequence[Array], state: Mapping[str, Sequence[Array]]) -> None:
+    def _update(self, parameters: Arrays, grads: Arrays, state: Mapping[str, Arrays]) -> None:
         self.backend.sgd_(
             parameters,
             grads,
