@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import threading
 from pathlib import Path
 
 
@@ -14,36 +14,37 @@ def write_atomically(path: Path, data: bytes) -> None:
     On Linux the new file has no name until it is complete (O_TMPFILE), so that not even a killed process leaves one.
     """
     folder = path.parent
+    name = os.fspath(folder / f".{path.name}.{os.getpid()}.{threading.get_ident()}.new")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name)  # of a process of this number that was killed
     try:
-        handle = os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o644)
-        named = None
-    except (AttributeError, OSError):
-        handle, named = tempfile.mkstemp(prefix=f".{path.name}.", dir=folder)
-        os.chmod(named, 0o644)
+        handle, nameless = os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666), True
+    except (AttributeError, OSError):  # not Linux, or a file system without it
+        handle, nameless = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), False
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-            if named is None:
-                named = _give_name(file.fileno(), path)
-        os.replace(named, path)
+            if nameless:
+                _give_name(file.fileno(), name, folder)
+        os.replace(name, path)
     except BaseException:
-        if named is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(named)
+        with contextlib.suppress(OSError):
+            os.unlink(name)
         raise
     with contextlib.suppress(OSError):
         _sync_folder(folder)
 
 
-def _give_name(handle: int, path: Path) -> str:
+def _give_name(handle: int, name: str, folder: Path) -> None:
     """Link the nameless file beside its target; os.replace follows at once."""
-    name = os.fspath(path.parent / f".{path.name}.{os.getpid()}.new")
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(name)
-    os.link(f"/proc/self/fd/{handle}", name, follow_symlinks=True)
-    return name
+    # with a folder's descriptor Python calls linkat, which follows the link in /proc; link alone would not
+    at = os.open(folder, os.O_RDONLY)
+    try:
+        os.link(f"/proc/self/fd/{handle}", name, src_dir_fd=at, follow_symlinks=True)
+    finally:
+        os.close(at)
 
 
 def _sync_folder(folder: Path) -> None:

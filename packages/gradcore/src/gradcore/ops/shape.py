@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcore.errors import ArgumentError, DTypeError, ShapeError
+from gradcore.errors import ArgumentError, BackendMismatch, DTypeError, ShapeError
 from gradcore.function import Function
 from gradcore.ops.axes import Axes, full_shape, many_axes, one_axis
 
@@ -212,12 +212,16 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 
 def take(x: Tensor, indices: Any, axis: int = 0) -> Tensor:
-    """Entries at integer indices along `axis`. indices: integers of any shape, negative ones count from the end.
+    """Entries at integer indices along `axis`. indices: integers of any shape; from the host, negative ones count from
+    the end.
 
     Indices from the host are checked here; those in a tensor by the backend (ArgumentError names the value).
     """
     at = one_axis("take", axis, x.ndim)
-    return Take(index_array("take", indices, x, x.shape[at]), at)(x)
+    array = index_array("take", indices, x, x.shape[at])
+    if hasattr(indices, "_array"):
+        x.backend.check_indices(array, x.shape[at], "take")
+    return Take(array, at)(x)
 
 
 def index_array(operation: str, indices: Any, x: Tensor, length: int, ignore: int | None = None) -> Array:
@@ -225,7 +229,11 @@ def index_array(operation: str, indices: Any, x: Tensor, length: int, ignore: in
     if hasattr(indices, "_array"):
         if indices.dtype.kind not in "iu":
             raise DTypeError(f"{operation}: labels and indices are integers, got {indices.dtype}; use .astype('int64')")
-        indices = indices.to(x.backend)
+        if indices.backend is not x.backend:
+            raise BackendMismatch(
+                f"{operation}: values on backend {x.backend.name!r} and labels or indices on "
+                f"{indices.backend.name!r}: move one with .to(name)"
+            )
         array: Array = (indices if indices.dtype.kind == "i" else indices.astype(np.int64))._array
         return array
     host = np.asarray(indices)
