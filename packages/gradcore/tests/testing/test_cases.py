@@ -15,13 +15,16 @@ import pytest
 
 import gradcore
 from gradcore import Tensor, ops
-from gradcore.backend import CAPABILITIES, Backend, BaseBackend, GraphCapture
+from gradcore.backend import CAPABILITIES, Backend, BaseBackend, Conv2dOps, GraphCapture, Pool2dOps
+from gradcore.backend.fused import FusedOperations
 from gradcore.function import Function
 from gradcore.ops.elementwise import Abs
+from gradcore.ops.fused import conv2d_relu_max_pool2d, linear_relu
 from gradcore.ops.norm import BatchNorm, Dropout
 from gradcore.testing import check_gradient
 from gradcore.testing.cases import CASES, FAMILIES
 from gradcore.testing.cases.case import ALL_DTYPES, EXACT
+from gradcore.testing.fixtures import needed
 
 # tested by hand in the suite: what they do is not a value
 BY_HAND = {"empty", "from_dlpack", "synchronize", "check_indices", "capture_graph"}
@@ -32,14 +35,16 @@ def methods(cls: type) -> set[str]:
 
 
 def test_every_operation_has_cases() -> None:
-    every = methods(Backend).union(methods(BaseBackend), *map(methods, CAPABILITIES))
+    every = methods(Backend).union(methods(BaseBackend), methods(FusedOperations), *map(methods, CAPABILITIES))
     assert {case.operation for case in CASES} == every - BY_HAND
 
 
 def test_cases_ask_for_the_capability_they_need() -> None:
     for case in CASES:
         wanted = [one for one in CAPABILITIES if case.operation in vars(one)]
-        assert wanted == ([case.requires] if case.requires else [])
+        if case.operation.startswith("conv2d_relu_max_pool2d"):
+            wanted = [Conv2dOps, Pool2dOps]
+        assert needed(case) == wanted
     assert GraphCapture not in {case.requires for case in CASES}
 
 
@@ -76,6 +81,8 @@ def apart(*shape: int) -> np.ndarray:
     return (RNG.permutation(int(np.prod(shape))).reshape(shape) - 7.5) / 10.0
 
 
+PLAIN, TWO = ((1, 1), (1, 1), (1, 1), 1), ((2, 2), (2, 2), (0, 0), (1, 1))
+OVERLAPPING = ((3, 3), (1, 1), (1, 1), (1, 1))
 A, B, ROW = near(3, 4), near(3, 4), near(4)
 IMAGE, FILTER, BIAS = apart(2, 4, 7, 6), near(6, 4, 3, 2, low=-1), near(6)
 INT = Tensor([0, 2, 2, 1], "int64")
@@ -134,6 +141,18 @@ CHECKS: dict[str, list[tuple[Callable[..., Any], list[Any]]]] = {
         (ops.linear, [A, near(5, 4), near(5)]),
         (lambda x, w: ops.linear(x, w), [near(2, 3, 4), near(5, 4)]),
         (lambda x, w, b: ops.linear(x, w, b), [ROW, near(5, 4), near(5)]),
+    ],
+    "LinearReLU": [
+        (linear_relu, [A, near(5, 4) - 1.0, near(5)]),
+        (lambda x, w: linear_relu(x, w), [near(2, 3, 4), near(5, 4) - 1.0]),
+    ],
+    "Conv2dReLUMaxPool2d": [
+        (lambda x, w, b: conv2d_relu_max_pool2d(x, w, b, PLAIN, TWO), [IMAGE, FILTER, BIAS]),
+        (
+            lambda x, w: conv2d_relu_max_pool2d(x, w, None, PLAIN, ((3, 3), (1, 1), (1, 1), (1, 1)), True),
+            [IMAGE, FILTER],
+        ),
+        (lambda x, w: conv2d_relu_max_pool2d(x, w, None, ((2, 1), (1, 1), (1, 1), 2), TWO), [IMAGE, near(6, 2, 3, 2)]),
     ],
     "Conv2d": [
         (ops.conv2d, [IMAGE, FILTER, BIAS]),

@@ -76,11 +76,16 @@ def parameters(cases: Sequence[Case]) -> list[Any]:
             case,
             dtype,
             id=f"{case.id}-{dtype}",
-            marks=[operation(case.operation), *([requires(case.requires)] if case.requires in CAPABILITIES else [])],
+            marks=[operation(case.operation), *(requires(capability) for capability in needed(case))],
         )
         for case in cases
         for dtype in case.dtypes
     ]
+
+
+def needed(case: Case) -> list[type]:
+    """The capabilities that a case's operation asks for; a fused one may ask for two."""
+    return [one for one in CAPABILITIES if case.requires is not None and issubclass(case.requires, one)]
 
 
 def run_case(backend: Any, case: Case, dtype: str) -> None:
