@@ -3,7 +3,7 @@
  * The divisor is the number of window entries that lie within the padded input (count_include_pad) or within the input
  * alone; a part of the window that hangs over the lower or right edge of the padding never counts.
  * Sums are kept in double where a window is large or a row short; a row of small windows is summed in float vectors.
- * Next: bindings.cpp.
+ * Next: conv2d_relu_max_pool2d_reference.c.
  */
 #include "gradref.h"
 

@@ -52,13 +52,13 @@ void check_shape(const Array &a, std::initializer_list<int64_t> shape, const cha
     size_t i = 0;
     bool equal = true;
     for (int64_t n : shape) {
-        equal = equal && int64_t(a.shape(i++)) == n;
+        equal &= int64_t(a.shape(i++)) == n;
         wanted += (wanted.empty() ? "" : ", ") + std::to_string(n);
     }
     if (!equal)
-        throw nb::value_error(
-            (text(op, name) + " must have shape (" + wanted + (i == 1 ? ",)" : ")") + ", got " + shape_name(a))
-                .c_str());
+        throw nb::value_error((text(op, name) + " must have shape (" + wanted + (shape.size() == 1 ? ",)" : ")") +
+                               ", got " + shape_name(a))
+                                  .c_str());
 }
 
 inline void check(bool good, const char *op, const char *what) {

@@ -1,7 +1,6 @@
 /* correlate.c: the tile of tile.h, run along a line of padded planes for up to 8 output channels.
  *
- * The forward convolution and the input gradient are both this, with other offsets and other weights. So is a
- * matrix product (offset[t] = t * ld).
+ * The forward convolution and the input gradient are both this, with other offsets and other weights.
  * Next: conv2d.c.
  */
 #include "plane.h"

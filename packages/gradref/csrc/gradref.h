@@ -98,6 +98,95 @@ void gradref_avg_pool2d(float *GRADREF_RESTRICT y, const float *GRADREF_RESTRICT
 void gradref_avg_pool2d_backward(float *GRADREF_RESTRICT dx, const float *GRADREF_RESTRICT grad,
                                  const gradref_pool2d_shape *s, int count_include_pad);
 
+/* Convolution, ReLU and max pool as one step. pool has the convolution's output (oh, ow) as its input; its planes are
+ * not looked at. indices: where the winner lies in that OH*OW plane, or -1 where ReLU closed it (y <= 0, not NaN).
+ * Forward: NaN and infinities as the three steps give them. Backward: pooled = pool oh * pool ow; an entry that is
+ * closed or was not chosen contributes exactly nothing, one that several windows chose counts for each. Returns 1 if an
+ * index lies outside its plane (it is skipped), else 0. */
+void gradref_conv2d_relu_max_pool2d_reference(float *GRADREF_RESTRICT y, int32_t *GRADREF_RESTRICT indices,
+                                              const float *GRADREF_RESTRICT x, const float *GRADREF_RESTRICT weight,
+                                              const float *GRADREF_RESTRICT bias, const gradref_conv2d_shape *s,
+                                              const gradref_pool2d_shape *pool);
+int gradref_conv2d_relu_max_pool2d_backward_input_reference(float *GRADREF_RESTRICT dx,
+                                                            const float *GRADREF_RESTRICT grad,
+                                                            const int32_t *GRADREF_RESTRICT indices,
+                                                            const float *GRADREF_RESTRICT weight,
+                                                            const gradref_conv2d_shape *s, int64_t pooled);
+int gradref_conv2d_relu_max_pool2d_backward_weight_reference(float *GRADREF_RESTRICT dw,
+                                                             const float *GRADREF_RESTRICT grad,
+                                                             const int32_t *GRADREF_RESTRICT indices,
+                                                             const float *GRADREF_RESTRICT x,
+                                                             const gradref_conv2d_shape *s, int64_t pooled);
+
+int64_t gradref_conv2d_relu_max_pool2d_workspace(const gradref_conv2d_shape *s, const gradref_pool2d_shape *pool);
+void gradref_conv2d_relu_max_pool2d(float *GRADREF_RESTRICT y, int32_t *GRADREF_RESTRICT indices,
+                                    const float *GRADREF_RESTRICT x, const float *GRADREF_RESTRICT weight,
+                                    const float *GRADREF_RESTRICT bias, const gradref_conv2d_shape *s,
+                                    const gradref_pool2d_shape *pool, float *GRADREF_RESTRICT scratch);
+
+int64_t gradref_conv2d_relu_max_pool2d_backward_workspace(const gradref_conv2d_shape *s, int64_t pooled);
+int gradref_conv2d_relu_max_pool2d_backward_input(float *GRADREF_RESTRICT dx, const float *GRADREF_RESTRICT grad,
+                                                  const int32_t *GRADREF_RESTRICT indices,
+                                                  const float *GRADREF_RESTRICT weight, const gradref_conv2d_shape *s,
+                                                  int64_t pooled, float *GRADREF_RESTRICT scratch);
+int gradref_conv2d_relu_max_pool2d_backward_weight(float *GRADREF_RESTRICT dw, const float *GRADREF_RESTRICT grad,
+                                                   const int32_t *GRADREF_RESTRICT indices,
+                                                   const float *GRADREF_RESTRICT x, const gradref_conv2d_shape *s,
+                                                   int64_t pooled, float *GRADREF_RESTRICT scratch);
+void gradref_conv2d_relu_max_pool2d_backward_bias(float *GRADREF_RESTRICT db, const float *GRADREF_RESTRICT grad,
+                                                  const int32_t *GRADREF_RESTRICT indices, int64_t n, int64_t o,
+                                                  int64_t pooled);
+
+/* Linear: x (n, in), weight (out, in), y and grad (n, out); bias may be NULL. relu: y = max(y, 0), a NaN stays. */
+void gradref_linear_reference(float *GRADREF_RESTRICT y, const float *GRADREF_RESTRICT x,
+                              const float *GRADREF_RESTRICT weight, const float *GRADREF_RESTRICT bias, int64_t n,
+                              int64_t in, int64_t out, int relu);
+void gradref_linear_backward_input_reference(float *GRADREF_RESTRICT dx, const float *GRADREF_RESTRICT grad,
+                                             const float *GRADREF_RESTRICT weight, int64_t n, int64_t in, int64_t out);
+void gradref_linear_backward_weight_reference(float *GRADREF_RESTRICT dw, const float *GRADREF_RESTRICT grad,
+                                              const float *GRADREF_RESTRICT x, int64_t n, int64_t in, int64_t out);
+
+int64_t gradref_linear_workspace(void);
+void gradref_linear(float *GRADREF_RESTRICT y, const float *GRADREF_RESTRICT x, const float *GRADREF_RESTRICT weight,
+                    const float *GRADREF_RESTRICT bias, int64_t n, int64_t in, int64_t out, int relu,
+                    float *GRADREF_RESTRICT scratch);
+void gradref_linear_backward_input(float *GRADREF_RESTRICT dx, const float *GRADREF_RESTRICT grad,
+                                   const float *GRADREF_RESTRICT weight, int64_t n, int64_t in, int64_t out,
+                                   float *GRADREF_RESTRICT scratch);
+void gradref_linear_backward_weight(float *GRADREF_RESTRICT dw, const float *GRADREF_RESTRICT grad,
+                                    const float *GRADREF_RESTRICT x, int64_t n, int64_t in, int64_t out,
+                                    float *GRADREF_RESTRICT scratch);
+
+/* Elementwise: y = max(x, 0); dx = grad, and 0 where y <= 0; sums[k] = sum of x[:, k] of x (n, c, plane). */
+void gradref_relu(float *GRADREF_RESTRICT y, const float *GRADREF_RESTRICT x, int64_t n);
+void gradref_relu_backward(float *GRADREF_RESTRICT dx, const float *GRADREF_RESTRICT grad,
+                           const float *GRADREF_RESTRICT y, int64_t n);
+void gradref_channel_sum(float *GRADREF_RESTRICT sums, const float *GRADREF_RESTRICT x, int64_t n, int64_t c,
+                         int64_t plane);
+
+/* g += decay*p; v = momentum*v + kept*g; p -= rate * (nesterov ? g + momentum*v : v). v NULL: p -= rate*g. */
+void gradref_sgd(float *GRADREF_RESTRICT p, const float *GRADREF_RESTRICT grad, float *GRADREF_RESTRICT v, int64_t n,
+                 float rate, float momentum, float kept, float decay, int nesterov);
+
+/* g += decay*p; m = beta1*m + rest1*g; v = beta2*v + rest2*g*g; p = kept*p - size*m / (root*sqrt(v) + eps). */
+typedef struct {
+    float beta1, rest1, beta2, rest2, size, root, eps, kept, decay;
+} gradref_adam_step;
+void gradref_adam(float *GRADREF_RESTRICT p, const float *GRADREF_RESTRICT grad, float *GRADREF_RESTRICT m,
+                  float *GRADREF_RESTRICT v, int64_t n, const gradref_adam_step *s);
+
+/* Logits (n, classes), classes at least 1. loss: one number, or n with GRADREF_NONE; a mean is over the rows that are
+ * not ignored. Returns 1, having written nothing, for a label that is neither a class nor `ignore`, else 0.
+ * backward: grad like loss; ignored rows are 0. */
+enum { GRADREF_NONE, GRADREF_SUM, GRADREF_MEAN };
+int gradref_softmax_cross_entropy(float *GRADREF_RESTRICT loss, float *GRADREF_RESTRICT log_probs,
+                                  const float *GRADREF_RESTRICT logits, const int64_t *GRADREF_RESTRICT labels,
+                                  int64_t n, int64_t classes, int64_t ignore, int reduction);
+void gradref_softmax_cross_entropy_backward(float *GRADREF_RESTRICT dx, const float *GRADREF_RESTRICT grad,
+                                            const float *GRADREF_RESTRICT log_probs,
+                                            const int64_t *GRADREF_RESTRICT labels, int64_t n, int64_t classes,
+                                            int64_t ignore, int reduction);
+
 #ifdef __cplusplus
 }
 #endif

@@ -5,7 +5,7 @@
  * first NaN it could not). Padding is no entry of the input and never wins.
  * Next: avg_pool2d.c.
  */
-#include "gradref.h"
+#include "window_2x2.h"
 
 #include <math.h>
 
@@ -68,36 +68,6 @@ int gradref_max_pool2d_backward_reference(float *restrict dx, const float *restr
 
 /* ---- fast ---- */
 
-/* 2x2 windows side by side, none hanging over or on padding: the commonest pool by far. */
-static inline int is_2x2(const gradref_pool2d_shape *s) {
-    return s->kh == 2 && s->kw == 2 && s->stride_h == 2 && s->stride_w == 2 && !s->pad_h && !s->pad_w &&
-           s->dilation_h == 1 && s->dilation_w == 1 && 2 * s->oh <= s->h && 2 * s->ow <= s->w;
-}
-
-/* Outputs 0 to n - 1 of the row whose windows start at index `at` of the plane. */
-static inline __attribute__((always_inline)) void
-row_2x2(float *restrict y, int32_t *restrict indices, const float *restrict plane, int64_t at, int64_t w, int64_t n) {
-    const float *restrict upper = plane + at, *restrict lower = upper + w;
-    const int32_t here = (int32_t)at, below = (int32_t)(at + w);
-#pragma omp simd
-    for (int64_t j = 0; j < n; j++) {
-        const float b = upper[2 * j + 1], c = lower[2 * j], d = lower[2 * j + 1];
-        float best = upper[2 * j];
-        int32_t p = 0;
-        const int take_b = (b > best) | (b != b);
-        best = take_b ? b : best;
-        p = take_b ? 1 : p;
-        const int take_c = (c > best) | (c != c);
-        best = take_c ? c : best;
-        p = take_c ? below - here : p;
-        const int take_d = (d > best) | (d != d);
-        best = take_d ? d : best;
-        p = take_d ? below - here + 1 : p;
-        y[j] = best;
-        indices[j] = here + 2 * (int32_t)j + p;
-    }
-}
-
 /* Short rows are written in whole groups of 8: what spills over is overwritten by the next row, which one thread
  * writes later. So all rows but those near the end of the arrays may spill, in y and in what they read of x. */
 static inline __attribute__((always_inline)) void all_2x2(float *restrict y, int32_t *restrict indices,
@@ -106,13 +76,14 @@ static inline __attribute__((always_inline)) void all_2x2(float *restrict y, int
     const int64_t y_end = rows * s->ow, x_end = s->planes * s->h * s->w;
     for (int64_t r = 0; r < rows; r++) {
         const int64_t c = r / s->oh, at = r % s->oh * 2 * s->w;
+        const float *upper = x + c * s->h * s->w + at;
         const int fits = r * s->ow + spill <= y_end && c * s->h * s->w + at + s->w + 2 * spill <= x_end;
         if (s->ow <= 8 && fits) /* a constant count: no loop at all */
-            row_2x2(y + r * s->ow, indices + r * s->ow, x + c * s->h * s->w, at, s->w, 8);
+            row_2x2(y + r * s->ow, indices + r * s->ow, upper, upper + s->w, at, s->w, 8);
         else if (s->ow <= 16 && fits)
-            row_2x2(y + r * s->ow, indices + r * s->ow, x + c * s->h * s->w, at, s->w, 16);
+            row_2x2(y + r * s->ow, indices + r * s->ow, upper, upper + s->w, at, s->w, 16);
         else
-            row_2x2(y + r * s->ow, indices + r * s->ow, x + c * s->h * s->w, at, s->w, fits ? spill : s->ow);
+            row_2x2(y + r * s->ow, indices + r * s->ow, upper, upper + s->w, at, s->w, fits ? spill : s->ow);
     }
 }
 

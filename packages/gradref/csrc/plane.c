@@ -120,6 +120,18 @@ void gradref_channels_last(float *restrict line, const float *restrict src, int6
 }
 
 GRADREF_CLONES
+void gradref_channels_first(float *restrict dst, int64_t ld, const float *restrict line, int64_t count) {
+    float *row[LANES];
+    for (int k = 0; k < LANES; k++)
+        row[k] = dst + k * ld;
+#pragma omp simd
+    for (int64_t p = 0; p < count; p++)
+#pragma GCC unroll 16
+        for (int k = 0; k < LANES; k++)
+            row[k][p] = line[p * LANES + k];
+}
+
+GRADREF_CLONES
 void gradref_pack(float *restrict packed, const float *restrict weight, int64_t M, int64_t taps) {
     for (int64_t m = 0; m < M; m += TILE_M, packed += TILE_M * taps, weight += TILE_M * taps)
         if (M - m >= TILE_M)

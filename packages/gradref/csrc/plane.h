@@ -45,6 +45,9 @@ void gradref_copy_rows(float *restrict dst, int64_t dst_ld, int64_t dst_step, co
 void gradref_channels_last(float *restrict line, const float *restrict src, int64_t ld, int64_t channels,
                            int64_t count);
 
+/* The way back: dst[k*ld + p] = line[p*16 + k], all sixteen rows. */
+void gradref_channels_first(float *restrict dst, int64_t ld, const float *restrict line, int64_t count);
+
 /* weight (M, taps) -> packed [M/8][tap][8]; the places of channels beyond M stay as they are. */
 void gradref_pack(float *restrict packed, const float *restrict weight, int64_t M, int64_t taps);
 
@@ -53,6 +56,16 @@ void gradref_pack(float *restrict packed, const float *restrict weight, int64_t 
 void gradref_correlate(float *restrict y, int64_t ld, const float *restrict x, int64_t count,
                        const int64_t *restrict offset, int64_t taps, const float *restrict w,
                        const float *restrict start, int64_t M);
+
+/* sums[block][scalar][16] += sum over p < count of a[a_at[p] + offset[scalar]] * v[block*v_ld + v_at[p]*16 + lane], for
+ * all blocks of lanes; blocks of sums lie sums_ld apart. */
+void gradref_outer(float *restrict sums, int64_t scalars, const float *restrict a, const int64_t *restrict offset,
+                   const int64_t *restrict a_at, const float *restrict v, int64_t v_ld, const int64_t *restrict v_at,
+                   int64_t blocks, int64_t sums_ld, int64_t count);
+
+/* sums[scalar][16] += u * v lane by lane, for `scalars` shifts of u. */
+void gradref_lanes(float *restrict sums, int64_t scalars, const float *restrict u, const int64_t *restrict offset,
+                   const int64_t *restrict u_at, const float *restrict v, int64_t count);
 
 /* Does the clone that runs have AVX-512, with its 32 registers of 16 floats? */
 static inline int gradref_wide(void) {

@@ -131,6 +131,51 @@ ALWAYS_INLINE void tile_lanes(const int S, float *restrict sums, const float *re
             sums[s * LANES + l] += acc[s][l];
 }
 
+/* sums[s*16 + l] += sum over e of g[e] * x[at[e] + offset[s] + l]: windows of S pieces, each with one weight. */
+ALWAYS_INLINE void tile_gather(const int S, float *restrict sums, const float *restrict x,
+                               const int64_t *restrict offset, const int64_t *restrict at, const float *restrict g,
+                               int64_t count) {
+    float acc[TILE_S][LANES];
+    const float *from[TILE_S];
+    UNROLL for (int s = 0; s < S; s++)
+        from[s] = x + offset[s];
+    UNROLL for (int s = 0; s < S; s++)
+        SIMD for (int l = 0; l < LANES; l++)
+            acc[s][l] = 0.0f;
+    int64_t e = 0;
+    do {
+        const float k = g[e];
+        const int64_t here = at[e];
+        UNROLL for (int s = 0; s < S; s++)
+            SIMD for (int l = 0; l < LANES; l++)
+                acc[s][l] += k * from[s][here + l];
+    } while (++e < count);
+    UNROLL for (int s = 0; s < S; s++)
+        SIMD for (int l = 0; l < LANES; l++)
+            sums[s * LANES + l] += acc[s][l];
+}
+
+/* x[at[e] + offset[s] + l] += g[e] * w[s*16 + l], one piece after the other: windows may overlap. */
+ALWAYS_INLINE void tile_scatter(const int S, float *restrict x, const int64_t *restrict offset,
+                                const float *restrict w, const int64_t *restrict at, const float *restrict g,
+                                int64_t count) {
+    float kept[TILE_S][LANES];
+    float *to[TILE_S];
+    UNROLL for (int s = 0; s < S; s++)
+        to[s] = x + offset[s];
+    UNROLL for (int s = 0; s < S; s++)
+        SIMD for (int l = 0; l < LANES; l++)
+            kept[s][l] = w[s * LANES + l];
+    int64_t e = 0;
+    do {
+        const float k = g[e];
+        const int64_t here = at[e];
+        UNROLL for (int s = 0; s < S; s++)
+            SIMD for (int l = 0; l < LANES; l++)
+                to[s][here + l] += k * kept[s][l];
+    } while (++e < count);
+}
+
 /* clang-format on */
 
 #endif

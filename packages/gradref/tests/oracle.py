@@ -1,6 +1,7 @@
 """What the kernels should give: float64, written apart from the C and from gradcore; and how to compare.
 
-A convolution is one einsum for each tap over the zero-padded input; a pool is plain loops.
+A convolution is one einsum for each tap over the zero-padded input; a pool is plain loops. The fused step is its
+three parts; its gradients walk over the open entries, so that a closed one contributes exactly nothing.
 """
 
 from __future__ import annotations
@@ -178,6 +179,51 @@ def avg_pool2d_backward(s: Pool, grad: np.ndarray, count_include_pad: bool) -> n
     return dx
 
 
+def conv2d_relu_max_pool2d(
+    s: Conv, p: Pool, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    y, indices = max_pool2d(p, relu(conv2d(s, x, weight, bias)))
+    return y, np.where(y <= 0, -1, indices).astype(np.int32)
+
+
+def relu(x: np.ndarray) -> np.ndarray:
+    return np.where(x <= 0, 0, x)
+
+
+def open_windows(s: Conv, grad: np.ndarray, indices: np.ndarray) -> Iterator[tuple[float, int, tuple]]:
+    """(gradient, output channel, where its window lies in the padded input)."""
+    width = s.y_shape[3]
+    for n, o, i, j in np.ndindex(*grad.shape):
+        at = indices[n, o, i, j]
+        if at >= 0:
+            corner = at // width * s.stride[0], at % width * s.stride[1]
+            spans = (slice(a, a + d * (k - 1) + 1, d) for a, k, d in zip(corner, s.kernel, s.dilation, strict=True))
+            first = o // s.o * s.c
+            yield float(grad[n, o, i, j]), o, (n, slice(first, first + s.c), *spans)
+
+
+@np.errstate(invalid="ignore")
+def fused_backward_input(s: Conv, grad: np.ndarray, indices: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    (top, left), (h, width) = s.padding, s.size
+    dx = s.padded(np.zeros(s.x_shape))
+    for g, o, window in open_windows(s, grad, indices):
+        dx[window] += g * weight[o].astype(float)
+    return dx[..., top : top + h, left : left + width]
+
+
+@np.errstate(invalid="ignore")
+def fused_backward_weight(s: Conv, grad: np.ndarray, indices: np.ndarray, x: np.ndarray) -> np.ndarray:
+    padded, dw = s.padded(x.astype(float)), np.zeros(s.weight_shape)
+    for g, o, window in open_windows(s, grad, indices):
+        dw[o] += g * padded[window]
+    return dw
+
+
+@np.errstate(invalid="ignore")
+def fused_backward_bias(grad: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    return np.where(indices >= 0, grad, 0).astype(float).sum((0, 2, 3))
+
+
 def assert_same(got: np.ndarray, expected: np.ndarray, scale: float = 1.0) -> None:
     """Equal shapes; the same NaN and infinities; finite entries to float32 rounding of sums of about `scale`."""
     assert got.shape == expected.shape
@@ -196,3 +242,8 @@ def data(shape: tuple[int, ...], seed: int, spoil: tuple[float, ...] = ()) -> np
     for value in spoil if a.size else ():
         a.flat[rng.integers(a.size)] = value
     return a
+
+
+def whole_numbers(shape: tuple[int, ...], seed: int, spoil: tuple[float, ...] = ()) -> np.ndarray:
+    """Of these, sums of products are exact in float32, whatever their order; many are equal."""
+    return np.round(2 * data(shape, seed, spoil))

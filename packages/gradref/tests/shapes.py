@@ -87,3 +87,44 @@ POOLS = {
     "no planes": Pool((0, 3), (6, 6), (3, 3), (2, 2), (2, 2)),
     "a very long row": Pool((1, 2), (3, 700), (3, 350), (3, 3), (1, 2), (1, 1)),
 }
+
+
+def pooled(s: Conv, kernel: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int] = (0, 0)) -> Pool:
+    """A pool of the convolution's output, with as many windows as fit."""
+    n, o, *size = s.y_shape
+    out = [(a + 2 * p - k) // t + 1 for a, k, t, p in zip(size, kernel, stride, padding, strict=True)]
+    return Pool((n, o), tuple(size), tuple(out), kernel, stride, padding)
+
+
+# Convolution, ReLU and pool as one step.
+FUSED = {
+    "mnist 1": (CONVS["mnist 1"], pooled(CONVS["mnist 1"], (2, 2), (2, 2))),
+    "mnist 2": (CONVS["mnist 2"], pooled(CONVS["mnist 2"], (2, 2), (2, 2))),
+    "rows longer than sixteen": (s := Conv(1, 2, (9, 45), 3, (3, 3)), pooled(s, (2, 2), (2, 2))),
+    "overlapping pool": (s := CONVS["mnist 2"], pooled(s, (3, 3), (2, 2), (1, 1))),
+    "every output is in many windows": (s := Conv(2, 3, (7, 8), 5, (2, 3)), pooled(s, (3, 2), (1, 1))),
+    "pool of one": (s := Conv(2, 3, (5, 6), 4, (3, 3), padding=(1, 1)), pooled(s, (1, 1), (1, 1))),
+    "global pool": (s := Conv(3, 4, (6, 5), 9, (3, 3)), pooled(s, (4, 3), (4, 3))),
+    "small planes share a line": (s := CONVS["small planes share a line"], pooled(s, (2, 2), (2, 2))),
+    "no images": (s := CONVS["no images"], pooled(s, (2, 2), (2, 2))),
+    "one value": (s := CONVS["one value"], pooled(s, (1, 1), (1, 1))),
+    "strided, dilated": (s := CONVS["stride and dilation share a factor"], pooled(s, (2, 2), (2, 2))),
+    "dilated runs": (s := Conv(2, 17, (9, 11), 3, (2, 3), dilation=(1, 2)), pooled(s, (2, 2), (2, 2))),
+    "padding larger than the kernel": (s := CONVS["padding larger than the kernel"], pooled(s, (2, 2), (2, 2))),
+    "run of twenty floats": (s := Conv(3, 4, (9, 8), 5, (3, 5), padding=(1, 2)), pooled(s, (2, 2), (2, 2))),
+    "run as long as a row": (s := Conv(3, 6, (7, 3), 5, (3, 3)), pooled(s, (2, 1), (2, 1))),
+    "forty channels": (s := Conv(2, 40, (8, 9), 3, (3, 3), padding=(1, 1)), pooled(s, (2, 2), (2, 2))),
+    "groups of seventeen": (s := Conv(2, 17, (8, 9), 3, (3, 3), groups=2), pooled(s, (2, 2), (2, 2))),
+    "depthwise": (s := CONVS["lanes are groups"], pooled(s, (2, 2), (2, 2))),
+    "rows that no window reads": (s := Conv(2, 2, (8, 9), 3, (2, 2), stride=(3, 4)), pooled(s, (1, 1), (1, 1))),
+}
+
+
+@st.composite
+def fused(draw: st.DrawFn) -> tuple[Conv, Pool]:
+    s = draw(convs())
+    axes = []
+    for size in s.y_shape[2:]:
+        k = draw(st.integers(1, min(3, size)))
+        axes.append((k, draw(st.integers(1, 3)), draw(st.integers(0, k // 2))))
+    return s, pooled(s, *zip(*axes, strict=True))

@@ -11,7 +11,10 @@ from gradcore.backend import Conv2dOps, Pool2dOps
 from gradcore.backend.numpy import NumpyBackend
 from gradref.backend import RefBackend
 
+from . import oracle
+from .kernels import pool_options
 from .oracle import Conv, Pool, assert_same, data
+from .shapes import pooled
 
 CONV = Conv(2, 2, (7, 6), 3, (3, 2), (2, 1), (1, 2), (1, 2), groups=2)
 POOL = Pool((2, 3), (7, 9), (4, 5), (2, 2), (2, 2))
@@ -61,6 +64,63 @@ def test_any_array(algorithm: str, form: Callable[[np.ndarray], np.ndarray], dty
         assert a.dtype == (np.int32 if q == 4 else dtype)
         assert a.flags.c_contiguous
         assert_same(a, b, 5)
+
+
+FUSED = Conv(2, 2, (7, 9), 3, (3, 2), (1, 2), (1, 2), groups=2)
+FUSED_POOL = pooled(FUSED, (3, 2), (2, 2), (1, 0))
+
+
+def fused_operations(
+    backend: NumpyBackend, form: Callable[[np.ndarray], np.ndarray], dtype: str
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Values and gradients of the fused step, and its indices."""
+
+    def make(shape: tuple[int, ...], seed: int) -> np.ndarray:
+        a = form(data(shape, seed).astype(dtype))
+        a.flags.writeable = False
+        return a
+
+    s, p = FUSED, FUSED_POOL
+    x, weight, bias, grad = make(s.x_shape, 0), make(s.weight_shape, 1), make(s.y_shape[1:2], 2), make(p.y_shape, 3)
+    y, indices = backend.conv2d_relu_max_pool2d(x, weight, bias, s.options, pool_options(p), p.out)
+    size, held, options = s.y_shape[2:], form(indices), (s.options, pool_options(p))
+    return [
+        y,
+        backend.conv2d_relu_max_pool2d_backward_input(grad, held, weight, s.x_shape, size, *options),
+        backend.conv2d_relu_max_pool2d_backward_weight(grad, held, x, s.weight_shape, size, *options),
+        backend.conv2d_relu_max_pool2d_backward_bias(grad, held),
+    ], indices
+
+
+def fused_expected(indices: np.ndarray) -> list[np.ndarray]:
+    s, p = FUSED, FUSED_POOL
+    x, weight, bias, grad = (data(a, i) for i, a in enumerate((s.x_shape, s.weight_shape, s.y_shape[1:2], p.y_shape)))
+    y, expected = oracle.conv2d_relu_max_pool2d(s, p, x, weight, bias)
+    np.testing.assert_array_equal(indices, expected)
+    return [
+        y,
+        oracle.fused_backward_input(s, grad, indices, weight),
+        oracle.fused_backward_weight(s, grad, indices, x),
+        oracle.fused_backward_bias(grad, indices),
+    ]
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+@pytest.mark.parametrize("algorithm", ["fast", "reference"])
+def test_fused_step(algorithm: str, form: Callable[[np.ndarray], np.ndarray]) -> None:
+    got, indices = fused_operations(RefBackend(algorithm), form, "float32")
+    assert indices.dtype == np.int32
+    for a, b in zip(got, fused_expected(indices), strict=True):
+        assert a.dtype == np.float32
+        assert a.flags.c_contiguous
+        assert_same(a, b, 10)
+
+
+def test_fused_step_in_float64() -> None:
+    got, indices = fused_operations(RefBackend(), FORMS["contiguous"], "float64")
+    for a, b in zip(got, fused_expected(indices), strict=True):
+        assert a.dtype == np.float64
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
 
 def test_reversed_and_broadcast_images() -> None:

@@ -15,6 +15,7 @@ from gradref import _kernels
 
 from . import kernels
 from .oracle import Conv, Pool, data
+from .shapes import FUSED
 
 CONV = Conv(2, 3, (6, 5), 4, (3, 3), padding=(1, 1))
 POOL = Pool((2, 3), (6, 8), (3, 4), (2, 2), (2, 2))
@@ -140,12 +141,15 @@ def test_the_interpreter_lock_is_released() -> None:
 def test_threads_compute_what_one_does() -> None:
     def work(seed: int) -> list[bytes]:
         x, weight, grad = data(CONV.x_shape, seed), data(CONV.weight_shape, seed + 1), data(CONV.y_shape, seed + 2)
+        images, kernel = data(FUSED["mnist 1"][0].x_shape, seed), data(FUSED["mnist 1"][0].weight_shape, seed)
         results = []
         for _ in range(50):
             results.append(kernels.conv2d(CONV, x, weight, None, False).tobytes())
             results.append(kernels.conv2d_backward_input(CONV, grad, weight, False).tobytes())
             results.append(kernels.conv2d_backward_weight(CONV, grad, x, False).tobytes())
             results.append(kernels.max_pool2d(POOL, data(POOL.x_shape, seed), False)[1].tobytes())
+            results.append(kernels.conv2d_relu_max_pool2d(*FUSED["mnist 1"], images, kernel, None, False)[0].tobytes())
+            results.append(kernels.linear(x.reshape(2, -1), x.reshape(2, -1), None, False, False).tobytes())
         return results
 
     together: dict[int, list[bytes]] = {}

@@ -19,7 +19,7 @@ import pytest
 
 from . import oracle
 from .oracle import Conv, Pool, assert_same, data
-from .shapes import CONVS, INF, NAN, POOLS
+from .shapes import CONVS, FUSED, INF, NAN, POOLS
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SOURCES = sorted((PACKAGE / "csrc").glob("*.c"))
@@ -58,27 +58,36 @@ def struct(sizes: tuple[int, ...]) -> ctypes.Array:
     return (ctypes.c_int64 * len(sizes))(*sizes)
 
 
-def run(library: ctypes.CDLL, name: str, *arguments: np.ndarray | int | tuple[int, ...] | None) -> None:
-    """Call a kernel. A tuple becomes the struct of sizes; convolutions get their workspace as the last argument."""
-    converted: list[ctypes._SimpleCData | ctypes.Array | None] = []
-    for a in arguments:
-        if isinstance(a, np.ndarray):
-            converted.append(ctypes.c_void_p(a.ctypes.data))
-        elif isinstance(a, tuple):
-            sizes = struct(a)
-            converted.append(sizes)
-        else:
-            converted.append(a if a is None else ctypes.c_int(a))
-    if name.startswith("conv2d"):
-        workspace = library[f"gradref_{name}_workspace"]
-        workspace.restype = ctypes.c_int64
-        scratch = np.full(workspace(sizes) + 32, NAN, np.float32)  # NaN: what is read before it is written shows
-        start = -scratch.ctypes.data // 4 % 16
-        scratch[-16:] = 77
-        library[f"gradref_{name}"](*converted, ctypes.c_void_p(scratch.ctypes.data + 4 * start))
-        assert (scratch[-16:] == 77).all(), "wrote past its workspace"
-    else:
+Argument = np.ndarray | int | float | tuple[int, ...] | None
+
+
+def convert(a: Argument) -> ctypes._SimpleCData | ctypes.Array | None:
+    """A tuple becomes the struct of sizes."""
+    if isinstance(a, np.ndarray):
+        return ctypes.c_void_p(a.ctypes.data)
+    if isinstance(a, tuple):
+        return struct(a)
+    return a if a is None else ctypes.c_float(a) if isinstance(a, float) else ctypes.c_int64(a)
+
+
+def run(library: ctypes.CDLL, name: str, *arguments: Argument) -> None:
+    """Call a kernel; one that needs a workspace gets it as the last argument."""
+    converted = [convert(a) for a in arguments]
+    family = re.sub("(?<=pool2d_backward)_(input|weight)$", "", name)
+    family = "linear" if family.startswith("linear") else family
+    if name.endswith("_bias") or not hasattr(library, f"gradref_{family}_workspace"):
         library[f"gradref_{name}"](*converted)
+        return
+    workspace = library[f"gradref_{family}_workspace"]
+    workspace.restype = ctypes.c_int64
+    first = next(i for i, a in enumerate(arguments) if isinstance(a, tuple | int))
+    scratch = np.full(
+        workspace(*converted[first:]) + 32, NAN, np.float32
+    )  # NaN: what is read before it is written shows
+    start = -scratch.ctypes.data // 4 % 16
+    scratch[-16:] = 77
+    library[f"gradref_{name}"](*converted, ctypes.c_void_p(scratch.ctypes.data + 4 * start))
+    assert (scratch[-16:] == 77).all(), "wrote past its workspace"
 
 
 def conv_sizes(s: Conv) -> tuple[int, ...]:
@@ -157,3 +166,90 @@ def test_pools(library: ctypes.CDLL, name: str) -> None:
             assert_same(y, oracle.avg_pool2d(s, x, bool(count)))
             run(library, "avg_pool2d_backward", dx, grad, sizes, count)
             assert_same(dx, oracle.avg_pool2d_backward(s, grad, bool(count)))
+
+
+@pytest.mark.parametrize("spoilt", [False, True], ids=["finite", "infinities and NaN"])
+@pytest.mark.parametrize("name", FUSED)
+def test_conv2d_relu_max_pool2d(library: ctypes.CDLL, name: str, spoilt: bool) -> None:
+    s, p = FUSED[name]
+    spoil = (INF, -INF, NAN) if spoilt else ()
+    x, weight, bias = (
+        oracle.whole_numbers(s.x_shape, 0, spoil),
+        oracle.whole_numbers(s.weight_shape, 1),
+        data(s.y_shape[1:2], 2),
+    )
+    bias = np.round(bias)
+    y, indices = np.full(p.y_shape, 5, np.float32), np.full(p.y_shape, 5, np.int32)
+    run(library, "conv2d_relu_max_pool2d", y, indices, x, weight, bias, conv_sizes(s), pool_sizes(p))
+    expected = oracle.conv2d_relu_max_pool2d(s, p, x, weight, bias)
+    np.testing.assert_array_equal(y, expected[0])
+    np.testing.assert_array_equal(indices, expected[1])
+    grad, pooled = data(p.y_shape, 3, spoil), p.out[0] * p.out[1]
+    dx, dw, db = (np.full(shape, 5, np.float32) for shape in (s.x_shape, s.weight_shape, s.y_shape[1:2]))
+    name = "conv2d_relu_max_pool2d_backward"
+    run(library, f"{name}_input", dx, grad, indices, weight, conv_sizes(s), pooled)
+    assert_same(dx, oracle.fused_backward_input(s, grad, indices, weight), 50)
+    run(library, f"{name}_weight", dw, grad, indices, x, conv_sizes(s), pooled)
+    assert_same(dw, oracle.fused_backward_weight(s, grad, indices, x), 80)
+    run(library, f"{name}_bias", db, grad, indices, s.n, s.y_shape[1], pooled)
+    assert_same(db, oracle.fused_backward_bias(grad, indices), 10)
+
+
+@pytest.mark.parametrize("sizes", [(64, 128, 10), (13, 257, 33), (250, 17, 48), (0, 3, 4), (1, 1, 1)])
+def test_linear(library: ctypes.CDLL, sizes: tuple[int, int, int]) -> None:
+    n, inputs, outputs = sizes
+    x, weight, grad, bias = data((n, inputs), 0), data((outputs, inputs), 1), data((n, outputs), 2), data((outputs,), 3)
+    y, dx, dw = (np.full(a.shape, 5, np.float32) for a in (grad, x, weight))
+    for relu in (0, 1):
+        run(library, "linear", y, x, weight, bias, n, inputs, outputs, relu)
+        expected = np.einsum("ni,oi->no", x.astype(float), weight) + bias
+        assert_same(y, oracle.relu(expected) if relu else expected, 40)
+    run(library, "linear_backward_input", dx, grad, weight, n, inputs, outputs)
+    assert_same(dx, np.einsum("no,oi->ni", grad.astype(float), weight), 20)
+    run(library, "linear_backward_weight", dw, grad, x, n, inputs, outputs)
+    assert_same(dw, np.einsum("no,ni->oi", grad.astype(float), x), 20)
+
+
+def test_one_pass_kernels(library: ctypes.CDLL) -> None:
+    x, grad = data((3, 5, 7, 9), 0, (INF, -INF, NAN)), data((3, 5, 7, 9), 1)
+    y, dx, sums = np.empty_like(x), np.empty_like(x), np.empty(5, np.float32)
+    run(library, "relu", y, x, x.size)
+    np.testing.assert_array_equal(y, oracle.relu(x))
+    run(library, "relu_backward", dx, grad, y, x.size)
+    np.testing.assert_array_equal(dx, np.where(x <= 0, 0, grad))
+    run(library, "channel_sum", sums, grad, 3, 5, 63)
+    assert_same(sums, grad.sum((0, 2, 3), dtype=float), 10)
+    p, m, v = data((945,), 2), data((945,), 3), np.abs(data((945,), 4))
+    g, (q, r, s) = grad.ravel(), (a.astype(float) for a in (p, m, v))
+    step = np.array([0.9, 0.1, 0.99, 0.01, 0.5, 2.0, 1e-3, 0.8, 0.3], np.float32)  # as in gradref_adam_step
+    run(library, "adam", p, g, m, v, 945, step)
+    h = g + 0.3 * q
+    r, s = 0.9 * r + 0.1 * h, 0.99 * s + 0.01 * h * h
+    assert_same(p, 0.8 * q - 0.5 * r / (2 * np.sqrt(s) + 1e-3), 5)
+    p, q = data((945,), 2), data((945,), 2).astype(float)
+    run(library, "sgd", p, g, m, 945, 0.5, 0.9, 0.7, 0.3, 1)
+    h = g + 0.3 * q
+    r = 0.9 * r + 0.7 * h
+    assert_same(p, q - 0.5 * (h + 0.9 * r), 5)
+
+
+def test_no_cliff_in_the_fused_step(library: ctypes.CDLL) -> None:
+    """Each kernel at least so many times as fast as its textbook loops."""
+    s, p = FUSED["mnist 2"]
+    x, weight, grad = data(s.x_shape, 0), data(s.weight_shape, 1), data(p.y_shape, 2)
+    y, indices = np.empty(p.y_shape, np.float32), np.empty(p.y_shape, np.int32)
+    dx, dw, pooled = np.empty(s.x_shape, np.float32), np.empty(s.weight_shape, np.float32), p.out[0] * p.out[1]
+    name = "conv2d_relu_max_pool2d"
+    for kernel, factor, arguments in (
+        (name, 8, (y, indices, x, weight, None, conv_sizes(s), pool_sizes(p))),
+        (f"{name}_backward_input", 3, (dx, grad, indices, weight, conv_sizes(s), pooled)),
+        (f"{name}_backward_weight", 3, (dw, grad, indices, x, conv_sizes(s), pooled)),
+    ):
+        times: dict[str, float] = {}
+        for form in ("", "_reference"):
+            for _ in range(5):
+                begin = time.perf_counter()
+                run(library, kernel + form, *arguments)
+                times[form] = min(times.get(form, 1.0), time.perf_counter() - begin)
+        found = times["_reference"] / times[""]
+        assert found > factor, f"{kernel} is only {found:.1f} times as fast as the textbook loops"

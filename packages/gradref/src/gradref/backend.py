@@ -1,7 +1,7 @@
-"""RefBackend: the NumPy backend with convolution and pooling in sequential C.
+"""RefBackend: the NumPy backend with convolution, pooling, both as one step, and what dense.py adds, in sequential C.
 
-An array is a NumPy array. A kernel takes contiguous float32 and an output allocated here; what is not contiguous (a
-view, a broadcast) is copied first. Other float types are left to NumpyBackend.
+An array is a NumPy array. A kernel takes contiguous float32 and an output allocated here (memory.py); what is not
+contiguous (a view, a broadcast) is copied first. Other float types are left to NumpyBackend.
 Next: csrc/gradref.h, the contract of the kernels.
 """
 
@@ -13,14 +13,17 @@ from typing import Literal
 import numpy as np
 
 from gradcore.backend import Pair, Shape
-from gradcore.backend.numpy import NumpyBackend
+from gradcore.backend.fused import ConvOptions, PoolOptions
 from gradref import _kernels
+from gradref.dense import DenseOps
+from gradref.dense import contiguous as _contiguous
+from gradref.dense import float32 as _float32
 
 Algorithm = Literal["fast", "reference"]
 ENVIRONMENT = "GRADREF_ALGORITHM"
 
 
-class RefBackend(NumpyBackend):
+class RefBackend(DenseOps):
     """The backend `ref`. Sizes and options arrive checked by gradcore.ops; the kernels' bindings check them again.
 
     algorithm: "fast", or "reference" for the textbook loops, many times slower; default: the environment variable
@@ -30,6 +33,7 @@ class RefBackend(NumpyBackend):
     name = "ref"
 
     def __init__(self, algorithm: Algorithm | None = None) -> None:
+        super().__init__()
         chosen = algorithm or os.environ.get(ENVIRONMENT) or "fast"
         if chosen not in ("fast", "reference"):
             where = "algorithm" if algorithm else ENVIRONMENT
@@ -58,7 +62,7 @@ class RefBackend(NumpyBackend):
             (size + 2 * p - d * (k - 1) - 1) // s + 1
             for size, k, s, p, d in zip(x.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True)
         )
-        y = np.empty((x.shape[0], weight.shape[0], *out), np.float32)
+        y = self._empty((x.shape[0], weight.shape[0], *out), np.float32)
         bias = None if bias is None else _contiguous(bias)
         _kernels.conv2d(y, x, weight, bias, stride, padding, dilation, groups, self._reference)
         return y
@@ -75,7 +79,7 @@ class RefBackend(NumpyBackend):
     ) -> np.ndarray:
         if not _float32(grad, weight):
             return super().conv2d_backward_input(grad, weight, x_shape, stride, padding, dilation, groups)
-        dx = np.empty(x_shape, np.float32)
+        dx = self._empty(x_shape, np.float32)
         _kernels.conv2d_backward_input(
             dx, _contiguous(grad), _contiguous(weight), stride, padding, dilation, groups, self._reference
         )
@@ -93,7 +97,7 @@ class RefBackend(NumpyBackend):
     ) -> np.ndarray:
         if not _float32(grad, x):
             return super().conv2d_backward_weight(grad, x, weight_shape, stride, padding, dilation, groups)
-        dw = np.empty(weight_shape, np.float32)
+        dw = self._empty(weight_shape, np.float32)
         _kernels.conv2d_backward_weight(
             dw, _contiguous(grad), _contiguous(x), stride, padding, dilation, groups, self._reference
         )
@@ -106,8 +110,8 @@ class RefBackend(NumpyBackend):
     ) -> tuple[np.ndarray, np.ndarray]:
         if not _float32(x):
             return super().max_pool2d(x, kernel, stride, padding, dilation, out_size)
-        y = np.empty((*x.shape[:2], *out_size), np.float32)
-        indices = np.empty(y.shape, np.int32)
+        y = self._empty((*x.shape[:2], *out_size), np.float32)
+        indices = self._empty(y.shape, np.int32)
         _kernels.max_pool2d(y, indices, _contiguous(x), kernel, stride, padding, dilation, self._reference)
         return y, indices
 
@@ -123,7 +127,7 @@ class RefBackend(NumpyBackend):
     ) -> np.ndarray:
         if not _float32(grad):
             return super().max_pool2d_backward(grad, indices, x_shape, kernel, stride, padding, dilation)
-        dx = np.empty(x_shape, np.float32)
+        dx = self._empty(x_shape, np.float32)
         _kernels.max_pool2d_backward(
             dx, _contiguous(grad), _contiguous(indices), kernel, stride, padding, dilation, self._reference
         )
@@ -134,7 +138,7 @@ class RefBackend(NumpyBackend):
     ) -> np.ndarray:
         if not _float32(x):
             return super().avg_pool2d(x, kernel, stride, padding, out_size, count_include_pad)
-        y = np.empty((*x.shape[:2], *out_size), np.float32)
+        y = self._empty((*x.shape[:2], *out_size), np.float32)
         _kernels.avg_pool2d(y, _contiguous(x), kernel, stride, padding, count_include_pad, self._reference)
         return y
 
@@ -143,14 +147,81 @@ class RefBackend(NumpyBackend):
     ) -> np.ndarray:
         if not _float32(grad):
             return super().avg_pool2d_backward(grad, x_shape, kernel, stride, padding, count_include_pad)
-        dx = np.empty(x_shape, np.float32)
+        dx = self._empty(x_shape, np.float32)
         _kernels.avg_pool2d_backward(dx, _contiguous(grad), kernel, stride, padding, count_include_pad, self._reference)
         return dx
 
+    # convolution, ReLU and max pool as one step: only what the pool keeps is written, and backward walks over that; the
+    # indices say all that it needs to know of the pool
 
-_contiguous = np.ascontiguousarray
+    def conv2d_relu_max_pool2d(
+        self,
+        x: np.ndarray,
+        weight: np.ndarray,
+        bias: np.ndarray | None,
+        conv_options: ConvOptions,
+        pool_options: PoolOptions,
+        out_size: Pair,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if not _float32(x, weight):
+            return super().conv2d_relu_max_pool2d(x, weight, bias, conv_options, pool_options, out_size)
+        y = self._empty((x.shape[0], weight.shape[0], *out_size), np.float32)
+        indices = self._empty(y.shape, np.int32)
+        bias = None if bias is None else _contiguous(bias)
+        _kernels.conv2d_relu_max_pool2d(
+            y, indices, _contiguous(x), _contiguous(weight), bias, conv_options, pool_options, self._reference
+        )
+        return y, indices
 
+    def conv2d_relu_max_pool2d_backward_input(
+        self,
+        grad: np.ndarray,
+        indices: np.ndarray,
+        weight: np.ndarray,
+        x_shape: Shape,
+        conv_size: Pair,
+        conv_options: ConvOptions,
+        pool_options: PoolOptions,
+    ) -> np.ndarray:
+        if not _float32(grad, weight):
+            return super().conv2d_relu_max_pool2d_backward_input(
+                grad, indices, weight, x_shape, conv_size, conv_options, pool_options
+            )
+        dx = self._empty(x_shape, np.float32)
+        _kernels.conv2d_relu_max_pool2d_backward_input(
+            dx,
+            _contiguous(grad),
+            _contiguous(indices),
+            _contiguous(weight),
+            conv_size,
+            conv_options,
+            self._reference,
+        )
+        return dx
 
-def _float32(*arrays: np.ndarray) -> bool:
-    """Whether all are float32 in native byte order."""
-    return all(a.dtype == np.float32 for a in arrays)
+    def conv2d_relu_max_pool2d_backward_weight(
+        self,
+        grad: np.ndarray,
+        indices: np.ndarray,
+        x: np.ndarray,
+        weight_shape: Shape,
+        conv_size: Pair,
+        conv_options: ConvOptions,
+        pool_options: PoolOptions,
+    ) -> np.ndarray:
+        if not _float32(grad, x):
+            return super().conv2d_relu_max_pool2d_backward_weight(
+                grad, indices, x, weight_shape, conv_size, conv_options, pool_options
+            )
+        dw = self._empty(weight_shape, np.float32)
+        _kernels.conv2d_relu_max_pool2d_backward_weight(
+            dw, _contiguous(grad), _contiguous(indices), _contiguous(x), conv_size, conv_options, self._reference
+        )
+        return dw
+
+    def conv2d_relu_max_pool2d_backward_bias(self, grad: np.ndarray, indices: np.ndarray) -> np.ndarray:
+        if not _float32(grad):
+            return super().conv2d_relu_max_pool2d_backward_bias(grad, indices)
+        db = np.empty(grad.shape[1], np.float32)
+        _kernels.conv2d_relu_max_pool2d_backward_bias(db, _contiguous(grad), _contiguous(indices))
+        return db
