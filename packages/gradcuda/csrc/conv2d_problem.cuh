@@ -1,0 +1,120 @@
+// conv2d_problem.cuh: convolution written as a matrix product, entry by entry, without the matrix.
+//
+// A problem says, for one group, what entry (row, k) of the left matrix and entry (k, column) of the right one is, and
+// where entry (row, column) of the product goes. A column is a pixel of the whole batch; a thread of the kernel keeps
+// one column for its whole life, so what depends on the column alone is worked out once (struct Column).
+// Padding is a real zero that is multiplied like any other number, as in the formula. Next: conv2d_implicit_gemm.cu.
+#pragma once
+
+#include "conv2d.h"
+#include "fast_divide.cuh"
+
+namespace gradcuda {
+
+inline FastDivide divide_by(int64_t d) { return FastDivide(d > 0 ? d : 1); }
+
+// y[o, pixel] = sum over k = (c, kh, kw) of weight[o, k] * x[c, the pixel's window at (kh, kw)]
+template <class T> struct ForwardProblem {
+    const T *x, *weight, *bias;
+    T *y;
+    Conv2dShape s;
+    FastDivide taps, kernel_width, plane, width;
+
+    ForwardProblem(const T *x, const T *weight, const T *bias, T *y, const Conv2dShape &s)
+        : x(x), weight(weight), bias(bias), y(y), s(s), taps(s.taps()), kernel_width(s.kw),
+          plane(divide_by(s.out_plane())), width(divide_by(s.ow)) {}
+
+    __host__ __device__ int rows() const { return s.o / s.groups; }
+    __host__ __device__ int depth() const { return s.c / s.groups * s.kh * s.kw; }
+    __host__ __device__ int64_t columns() const { return s.n * s.oh * s.ow; }
+
+    struct Column {
+        const T *from; // the image, at the group's first channel
+        int h, w;      // upper left corner of the window
+    };
+
+    __device__ Column column(int group, int64_t index) const {
+        int j;
+        const int64_t n = split_wide(index, plane, j);
+        const int i = width.split(j);
+        return {x + (n * s.c + group * (s.c / s.groups)) * s.h * s.w, i * s.stride_h - s.pad_h,
+                j * s.stride_w - s.pad_w};
+    }
+
+    __device__ T left(int group, int row, int k) const {
+        return weight[(int64_t{group} * rows() + row) * depth() + k];
+    }
+
+    __device__ T right(const Column &at, int k) const {
+        const int c = taps.split(k), kh = kernel_width.split(k);
+        const int h = at.h + kh * s.dilation_h, w = at.w + k * s.dilation_w;
+        if (static_cast<unsigned>(h) >= static_cast<unsigned>(s.h) ||
+            static_cast<unsigned>(w) >= static_cast<unsigned>(s.w))
+            return T(0);
+        return at.from[int64_t{c} * (s.h * s.w) + (h * s.w + w)];
+    }
+
+    __device__ T *out(int group, int row, int64_t index) const {
+        int p;
+        const int64_t n = split_wide(index, plane, p);
+        return y + (n * s.o + int64_t{group} * rows() + row) * (s.oh * s.ow) + p;
+    }
+
+    __device__ T finish(int group, int row, T sum) const {
+        return bias ? sum + bias[group * rows() + row] : sum;
+    }
+};
+
+// dx[c, pixel] = sum over k = (o, kh, kw) of weight[o, c, kh, kw] * grad[o, the output that saw the pixel at (kh, kw)]
+template <class T> struct BackwardInputProblem {
+    const T *grad, *weight;
+    T *dx;
+    Conv2dShape s;
+    FastDivide taps, kernel_width, plane, width, stride_h, stride_w;
+
+    BackwardInputProblem(const T *grad, const T *weight, T *dx, const Conv2dShape &s)
+        : grad(grad), weight(weight), dx(dx), s(s), taps(s.taps()), kernel_width(s.kw), plane(divide_by(s.plane())),
+          width(divide_by(s.w)), stride_h(s.stride_h), stride_w(s.stride_w) {}
+
+    __host__ __device__ int rows() const { return s.c / s.groups; }
+    __host__ __device__ int depth() const { return s.o / s.groups * s.kh * s.kw; }
+    __host__ __device__ int64_t columns() const { return s.n * s.h * s.w; }
+
+    struct Column {
+        const T *from; // the gradient's image, at the group's first channel
+        int h, w;      // the pixel, counted from the padding's corner
+    };
+
+    __device__ Column column(int group, int64_t index) const {
+        int j;
+        const int64_t n = split_wide(index, plane, j);
+        const int i = width.split(j);
+        return {grad + (n * s.o + group * (s.o / s.groups)) * (s.oh * s.ow), i + s.pad_h, j + s.pad_w};
+    }
+
+    __device__ T left(int group, int row, int k) const {
+        const int o = taps.split(k); // k is now the tap
+        return weight[((int64_t{group} * (s.o / s.groups) + o) * rows() + row) * (s.kh * s.kw) + k];
+    }
+
+    __device__ T right(const Column &at, int k) const {
+        const int o = taps.split(k), kh = kernel_width.split(k);
+        int rest_h = at.h - kh * s.dilation_h, rest_w = at.w - k * s.dilation_w;
+        if (rest_h < 0 || rest_w < 0)
+            return T(0);
+        const int i = stride_h.split(rest_h), j = stride_w.split(rest_w);
+        if (rest_h || rest_w || i >= s.oh || j >= s.ow)
+            return T(0);
+        return at.from[int64_t{o} * (s.oh * s.ow) + (i * s.ow + j)];
+    }
+
+    __device__ T *out(int group, int row, int64_t index) const {
+        int p;
+        const int64_t n = split_wide(index, plane, p);
+        return dx + (n * s.c + int64_t{group} * rows() + row) * (s.h * s.w) + p;
+    }
+
+    __device__ T finish(int, int, T sum) const { return sum; }
+};
+
+} // namespace gradcuda
