@@ -38,7 +38,10 @@ class Blas {
     std::string version_;
 };
 
-// The product of contiguous matrices: x (m, k) or (k, m), y (k, n) or (n, k), out (m, n); float32 or float64.
+// The same by dtype, float32 or float64. m, n, k and batch are at least 1: callers deal with what is empty.
+void gemm(Context &context, DType dtype, const Gemm &g, const void *a, const void *b, void *c);
+
+// One product of contiguous matrices: a (m, k) or (k, m), b (k, n) or (n, k), out (m, n).
 void matmul_into(Context &context, DType dtype, const void *a, const void *b, void *out, int64_t m, int64_t n, int64_t k,
                  bool transpose_a, bool transpose_b);
 

@@ -44,7 +44,7 @@ struct Maximum {
 // Every lane gets the warp's result; all 32 lanes must call. The order is fixed, so the bits are too.
 template <typename T, typename Op> __device__ T warp_reduce(T value, Op op) {
     for (int offset = WARP / 2; offset > 0; offset /= 2)
-        value = op(value, __shfl_xor_sync(0xffffffffu, value, offset));
+        value = op(value, static_cast<T>(__shfl_xor_sync(0xffffffffu, value, offset)));
     return value;
 }
 template <typename T> __device__ T warp_sum(T value) { return warp_reduce(value, Sum{}); }

@@ -40,6 +40,9 @@ struct Options {
     std::vector<std::string> cudnn_paths;  // the same for libcudnn
 };
 
+// How many forks lie between the process that loaded this module and this one. CUDA does not survive a fork.
+unsigned forks();
+
 // Makes a device current for the C++ scope, and the former one again after it.
 class DeviceGuard {
   public:
@@ -80,7 +83,7 @@ class Context : public std::enable_shared_from_this<Context> {
     const std::shared_ptr<Pool> &pool() const { return recording_ ? recording_ : pool_; }
     const std::shared_ptr<Pool> &common_pool() const { return pool_; }
     bool recording() const { return recording_ != nullptr; }
-    void begin_recording(std::shared_ptr<Pool> pool);
+    void begin_recording(); // a new pool; graph.h calls this
     void end_recording();
     bool usable() const; // false in a forked child: nothing of CUDA may be called, not even to free
 

@@ -22,23 +22,22 @@ template <class T>
 __global__ void conv2d_direct_forward_kernel(T *__restrict__ y, const T *__restrict__ x, const T *__restrict__ weight,
                                              const T *__restrict__ bias, Conv2dShape s, FastDivide out_plane,
                                              FastDivide width, FastDivide channels, int64_t size) {
-    const int64_t index = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-    if (index >= size)
-        return;
-    int j, o; // index = ((n * O + o) * OH + i) * OW + j
-    const int64_t n = split_wide(split_wide(index, out_plane, j), channels, o);
-    const int i = width.split(j), group_c = s.c / s.groups;
-    const T *plane = x + (n * s.c + o / (s.o / s.groups) * group_c) * (s.h * s.w);
-    const T *w = weight + int64_t{o} * group_c * s.kh * s.kw;
-    T sum = 0;
-    for (int c = 0; c < group_c; c++, plane += s.h * s.w)
-        for (int k = 0; k < s.kh; k++)
-            for (int l = 0; l < s.kw; l++)
-                sum = fma(*w++,
-                          padded(plane, s, i * s.stride_h - s.pad_h + k * s.dilation_h,
-                                 j * s.stride_w - s.pad_w + l * s.dilation_w),
-                          sum);
-    y[index] = bias ? sum + bias[o] : sum;
+    for (int64_t index = first_index(); index < size; index += index_stride()) {
+        int j, o; // index = ((n * O + o) * OH + i) * OW + j
+        const int64_t n = split_wide(split_wide(index, out_plane, j), channels, o);
+        const int i = width.split(j), group_c = s.c / s.groups;
+        const T *plane = x + (n * s.c + o / (s.o / s.groups) * group_c) * (s.h * s.w);
+        const T *w = weight + int64_t{o} * group_c * s.kh * s.kw;
+        T sum = 0;
+        for (int c = 0; c < group_c; c++, plane += s.h * s.w)
+            for (int k = 0; k < s.kh; k++)
+                for (int l = 0; l < s.kw; l++)
+                    sum = fma(*w++,
+                              padded(plane, s, i * s.stride_h - s.pad_h + k * s.dilation_h,
+                                     j * s.stride_w - s.pad_w + l * s.dilation_w),
+                              sum);
+        y[index] = bias ? sum + bias[o] : sum;
+    }
 }
 
 // dx (N, C, H, W) from grad (N, O, OH, OW). One thread an input element: it gathers from every output that saw it.
@@ -47,35 +46,34 @@ __global__ void conv2d_direct_backward_input_kernel(T *__restrict__ dx, const T 
                                                     const T *__restrict__ weight, Conv2dShape s, FastDivide in_plane,
                                                     FastDivide width, FastDivide channels, FastDivide stride_h,
                                                     FastDivide stride_w, int64_t size) {
-    const int64_t index = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-    if (index >= size)
-        return;
-    int w, c; // index = ((n * C + c) * H + h) * W + w
-    const int64_t n = split_wide(split_wide(index, in_plane, w), channels, c);
-    const int h = width.split(w), group_c = s.c / s.groups, group_o = s.o / s.groups, taps = s.kh * s.kw;
-    const int group = c / group_c, first_o = group * group_o;
-    T sum = 0;
-    for (int o = first_o; o < first_o + group_o; o++) {
-        const T *plane = grad + (n * s.o + o) * (s.oh * s.ow);
-        const T *tap = weight + (int64_t{o} * group_c + (c - group * group_c)) * taps;
-        for (int k = 0; k < s.kh; k++) {
-            int rest_h = h + s.pad_h - k * s.dilation_h;
-            if (rest_h < 0)
-                break;
-            const int i = stride_h.split(rest_h);
-            if (rest_h || i >= s.oh)
-                continue;
-            for (int l = 0; l < s.kw; l++) {
-                int rest_w = w + s.pad_w - l * s.dilation_w;
-                if (rest_w < 0)
+    for (int64_t index = first_index(); index < size; index += index_stride()) {
+        int w, c; // index = ((n * C + c) * H + h) * W + w
+        const int64_t n = split_wide(split_wide(index, in_plane, w), channels, c);
+        const int h = width.split(w), group_c = s.c / s.groups, group_o = s.o / s.groups, taps = s.kh * s.kw;
+        const int group = c / group_c, first_o = group * group_o;
+        T sum = 0;
+        for (int o = first_o; o < first_o + group_o; o++) {
+            const T *plane = grad + (n * s.o + o) * (s.oh * s.ow);
+            const T *tap = weight + (int64_t{o} * group_c + (c - group * group_c)) * taps;
+            for (int k = 0; k < s.kh; k++) {
+                int rest_h = h + s.pad_h - k * s.dilation_h;
+                if (rest_h < 0)
                     break;
-                const int j = stride_w.split(rest_w);
-                if (rest_w == 0 && j < s.ow)
-                    sum = fma(tap[k * s.kw + l], plane[i * s.ow + j], sum);
+                const int i = stride_h.split(rest_h);
+                if (rest_h || i >= s.oh)
+                    continue;
+                for (int l = 0; l < s.kw; l++) {
+                    int rest_w = w + s.pad_w - l * s.dilation_w;
+                    if (rest_w < 0)
+                        break;
+                    const int j = stride_w.split(rest_w);
+                    if (rest_w == 0 && j < s.ow)
+                        sum = fma(tap[k * s.kw + l], plane[i * s.ow + j], sum);
+                }
             }
         }
+        dx[index] = sum;
     }
-    dx[index] = sum;
 }
 
 // dw (O, C/groups, KH, KW). One block a weight: its threads walk over all (n, i, j), then add up as a tree.
@@ -107,10 +105,6 @@ __global__ void conv2d_direct_backward_weight_kernel(T *__restrict__ dw, const T
 
 // ------------------------------------------------------------------------------------------------ launchers
 
-constexpr int THREADS = 256;
-
-FastDivide by(int64_t d) { return FastDivide(d > 0 ? d : 1); }
-
 } // namespace
 
 template <class T>
@@ -119,8 +113,8 @@ void conv2d_direct_forward(T *y, const T *x, const T *weight, const T *bias, con
     const int64_t size = s.y_size();
     if (size == 0)
         return;
-    conv2d_direct_forward_kernel<T><<<grid_size((size + THREADS - 1) / THREADS), THREADS, 0, stream>>>(
-        y, x, weight, bias, s, by(s.out_plane()), by(s.ow), by(s.o), size);
+    conv2d_direct_forward_kernel<T><<<grid_for(size), BLOCK, 0, stream>>>(
+        y, x, weight, bias, s, FastDivide(s.out_plane()), FastDivide(s.ow), FastDivide(s.o), size);
     check_launch("conv2d_direct_forward_kernel");
 }
 
@@ -129,15 +123,15 @@ void conv2d_direct_backward_input(T *dx, const T *grad, const T *weight, const C
     const int64_t size = s.x_size();
     if (size == 0)
         return;
-    conv2d_direct_backward_input_kernel<T><<<grid_size((size + THREADS - 1) / THREADS), THREADS, 0, stream>>>(
-        dx, grad, weight, s, by(s.plane()), by(s.w), by(s.c), by(s.stride_h), by(s.stride_w), size);
+    conv2d_direct_backward_input_kernel<T><<<grid_for(size), BLOCK, 0, stream>>>(
+        dx, grad, weight, s, FastDivide(s.plane()), FastDivide(s.w), FastDivide(s.c), FastDivide(s.stride_h), FastDivide(s.stride_w), size);
     check_launch("conv2d_direct_backward_input_kernel");
 }
 
 template <class T>
 void conv2d_direct_backward_weight(T *dw, const T *grad, const T *x, const Conv2dShape &s, cudaStream_t stream) {
-    conv2d_direct_backward_weight_kernel<T><<<grid_size(s.weight_size()), THREADS, 0, stream>>>(
-        dw, grad, x, s, by(s.out_plane()), by(s.ow));
+    conv2d_direct_backward_weight_kernel<T><<<exact_grid(s.weight_size()), BLOCK, 0, stream>>>(
+        dw, grad, x, s, FastDivide(s.out_plane()), FastDivide(s.ow));
     check_launch("conv2d_direct_backward_weight_kernel");
 }
 

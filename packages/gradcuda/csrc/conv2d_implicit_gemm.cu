@@ -21,13 +21,13 @@ template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16
 // product (rows, columns) of one group = left (rows, depth) @ right (depth, columns), as the problem defines them.
 // One block owns BM x BN entries; tiles of one pixel range follow each other, so that x is fetched from L2 once.
 template <class Tile, class Problem>
-__global__ void __launch_bounds__(Tile::THREADS)
-    implicit_gemm_kernel(const Problem problem, int row_tiles, int64_t column_tiles, bool packed) {
+__global__ void __launch_bounds__(Tile::THREADS, Tile::THREADS == 256 ? 2 : 1)
+    implicit_gemm_kernel(const Problem problem, int row_tiles, int64_t column_tiles, int plane, bool packed) {
     using T = typename Tile::Value;
-    constexpr int LEFT = (Tile::BM * TILE_DEPTH + Tile::THREADS - 1) / Tile::THREADS;
-    constexpr int RIGHT_STEP = Tile::THREADS / Tile::BN, RIGHT = TILE_DEPTH / RIGHT_STEP;
-    static_assert(Tile::THREADS % Tile::BN == 0 && TILE_DEPTH % RIGHT_STEP == 0, "a thread keeps its column");
-    static_assert(Tile::BM * TILE_DEPTH % Tile::THREADS == 0, "every thread fetches as many entries");
+    constexpr int LEFT = (Tile::BM * Tile::BK + Tile::THREADS - 1) / Tile::THREADS;
+    constexpr int RIGHT_STEP = Tile::THREADS / Tile::BN, RIGHT = Tile::BK / RIGHT_STEP;
+    static_assert(Tile::THREADS % Tile::BN == 0 && Tile::BK % RIGHT_STEP == 0, "a thread keeps its column");
+    static_assert(Tile::BM * Tile::BK % Tile::THREADS == 0, "every thread fetches as many entries");
     __shared__ SharedTiles<Tile> shared;
 
     const int64_t tile_index = blockIdx.x / row_tiles;
@@ -35,18 +35,21 @@ __global__ void __launch_bounds__(Tile::THREADS)
     const int row0 = static_cast<int>(blockIdx.x % row_tiles) * Tile::BM;
     const int64_t column0 = (tile_index - group * column_tiles) * Tile::BN;
     const int depth = problem.depth(), rows = problem.rows();
-    const int64_t columns = problem.columns();
+    const int columns = static_cast<int>(min(int64_t{Tile::BN}, problem.columns() - column0)); // of this tile
+    Pixel corner;
+    corner.n = split_wide(column0, problem.plane, corner.p);
 
     const int column = threadIdx.x % Tile::BN, first_k = threadIdx.x / Tile::BN;
-    const bool inside = column0 + column < columns;
-    const typename Problem::Column at = problem.column(group, inside ? column0 + column : 0);
+    const bool inside = column < columns;
+    const typename Problem::Column at =
+        problem.column(group, inside ? advance(corner, column, problem.plane) : corner);
     T left[LEFT], right[RIGHT];
 
     const auto fetch = [&](int k0) {
 #pragma unroll
         for (int i = 0; i < LEFT; i++) { // neighbouring threads read neighbouring k: a weight's row is contiguous
             const int entry = threadIdx.x + i * Tile::THREADS;
-            const int k = k0 + entry % TILE_DEPTH, row = row0 + entry / TILE_DEPTH;
+            const int k = k0 + entry % Tile::BK, row = row0 + entry / Tile::BK;
             left[i] = k < depth && row < rows ? problem.left(group, row, k) : T(0);
         }
 #pragma unroll
@@ -59,7 +62,7 @@ __global__ void __launch_bounds__(Tile::THREADS)
 #pragma unroll
         for (int i = 0; i < LEFT; i++) {
             const int entry = threadIdx.x + i * Tile::THREADS;
-            shared.a[buffer][entry % TILE_DEPTH][entry / TILE_DEPTH] = Tile::prepare(left[i]);
+            shared.a[buffer][entry % Tile::BK][entry / Tile::BK] = Tile::prepare(left[i]);
         }
 #pragma unroll
         for (int i = 0; i < RIGHT; i++)
@@ -70,32 +73,34 @@ __global__ void __launch_bounds__(Tile::THREADS)
     fetch(0);
     place(0);
     __syncthreads();
-    for (int k0 = 0, buffer = 0; k0 < depth; k0 += TILE_DEPTH, buffer ^= 1) {
-        const bool more = k0 + TILE_DEPTH < depth;
+    for (int k0 = 0, buffer = 0; k0 < depth; k0 += Tile::BK, buffer ^= 1) {
+        const bool more = k0 + Tile::BK < depth;
         if (more)
-            fetch(k0 + TILE_DEPTH);
+            fetch(k0 + Tile::BK);
         tile.multiply(shared.a[buffer], shared.b[buffer]);
         if (more)
             place(buffer ^ 1); // last read one step ago, before the barrier below
         __syncthreads();
     }
 
-    tile.store([&](int tile_row, int tile_column, const T(&values)[Tile::GROUP]) {
-        const int row = row0 + tile_row;
-        const int64_t index = column0 + tile_column;
-        if (row >= rows || index >= columns)
+    const auto begin = [&](int first) { return first; };
+    tile.store(begin, [&](int first, int row, const T(&values)[Tile::GROUP]) {
+        if (row0 + row >= rows)
             return;
-        if (packed) { // the plane is a multiple of the group: it lies in one image, aligned
+        const int64_t offset = int64_t{row0 + row} * plane;
+        if (packed && first < columns) { // the plane is a multiple of the group, so the group lies in one image, aligned
             Pack<T, Tile::GROUP> pack;
 #pragma unroll
             for (int q = 0; q < Tile::GROUP; q++)
-                pack.v[q] = problem.finish(group, row, values[q]);
-            *reinterpret_cast<Pack<T, Tile::GROUP> *>(problem.out(group, row, index)) = pack;
+                pack.v[q] = problem.finish(group, row0 + row, values[q]);
+            *reinterpret_cast<Pack<T, Tile::GROUP> *>(
+                problem.out(group, advance(corner, first, problem.plane)) + offset) = pack;
         } else {
 #pragma unroll
             for (int q = 0; q < Tile::GROUP; q++)
-                if (index + q < columns)
-                    *problem.out(group, row, index + q) = problem.finish(group, row, values[q]);
+                if (first + q < columns)
+                    problem.out(group, advance(corner, first + q, problem.plane))[offset] =
+                        problem.finish(group, row0 + row, values[q]);
         }
     });
 }
@@ -107,9 +112,8 @@ void launch(const Problem &problem, const char *name, int64_t plane, cudaStream_
     const int row_tiles = (problem.rows() + Tile::BM - 1) / Tile::BM;
     const int64_t column_tiles = (problem.columns() + Tile::BN - 1) / Tile::BN;
     const int64_t blocks = row_tiles * column_tiles * problem.s.groups;
-    const bool packed = plane % Tile::GROUP == 0;
-    implicit_gemm_kernel<Tile, Problem>
-        <<<grid_size(blocks), Tile::THREADS, 0, stream>>>(problem, row_tiles, column_tiles, packed);
+    implicit_gemm_kernel<Tile, Problem><<<exact_grid(blocks), Tile::THREADS, 0, stream>>>(
+        problem, row_tiles, column_tiles, static_cast<int>(plane), plane % Tile::GROUP == 0);
     check_launch(name);
 }
 
@@ -135,14 +139,14 @@ template <class Problem> void run(const Problem &problem, bool tf32, const char 
             return;
         }
         if (fills)
-            return launch<FmaTile<float, 128, 128, 8, 8>>(problem, name, plane, s);
+            return launch<FmaTile<float, 128, 128, 8, 8, 8>>(problem, name, plane, s);
         if (rows > 32)
-            return launch<FmaTile<float, 64, 64, 4, 4>>(problem, name, plane, s);
+            return launch<FmaTile<float, 64, 64, 16, 4, 4>>(problem, name, plane, s);
     }
     if (rows > 16)
-        launch<FmaTile<T, 32, 64, 4, 4>>(problem, name, plane, s);
+        launch<FmaTile<T, 32, 64, 16, 4, 4>>(problem, name, plane, s);
     else
-        launch<FmaTile<T, 16, 64, 4, 4>>(problem, name, plane, s);
+        launch<FmaTile<T, 16, 64, 16, 4, 4>>(problem, name, plane, s);
 }
 
 } // namespace

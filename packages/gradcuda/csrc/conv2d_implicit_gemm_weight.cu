@@ -9,6 +9,8 @@
 #include "conv2d_problem.cuh"
 #include "gemm_tile.cuh"
 
+#include <algorithm>
+
 namespace gradcuda {
 namespace {
 
@@ -32,7 +34,7 @@ template <class T> struct WeightProblem {
 template <class Tile, class T>
 __global__ void __launch_bounds__(Tile::THREADS)
     implicit_gemm_weight_kernel(const WeightProblem<T> p, int row_tiles, int column_tiles) {
-    constexpr int STEP = Tile::THREADS / TILE_DEPTH, LEFT = Tile::BM / STEP, RIGHT = Tile::BN / STEP;
+    constexpr int STEP = Tile::THREADS / Tile::BK, LEFT = Tile::BM / STEP, RIGHT = Tile::BN / STEP;
     static_assert(Tile::BM % STEP == 0 && Tile::BN % STEP == 0, "every thread fetches as many entries");
     struct Tap { // what a column (c, kh, kw) adds to a window's corner
         int64_t offset;
@@ -59,30 +61,32 @@ __global__ void __launch_bounds__(Tile::THREADS)
     }
     __syncthreads();
 
-    const int my_k = threadIdx.x % TILE_DEPTH, first = threadIdx.x / TILE_DEPTH;
+    Pixel corner;
+    corner.n = split_wide(min(begin, p.depth()), p.plane, corner.p);
+    const int my_k = threadIdx.x % Tile::BK, first = threadIdx.x / Tile::BK;
     T left[LEFT], right[RIGHT];
 
     const auto fetch = [&](int k0) {
         const bool inside = k0 + my_k < count;
-        int pixel = 0;
-        const int64_t n = inside ? split_wide(begin + k0 + my_k, p.plane, pixel) : 0;
-        const T *grad = p.grad + (n * s.o + int64_t{group} * rows) * out_plane + pixel;
+        const Pixel at = advance(corner, inside ? k0 + my_k : 0, p.plane);
+        const T *grad = p.grad + (at.n * s.o + int64_t{group} * rows) * out_plane + at.p;
 #pragma unroll
         for (int i = 0; i < LEFT; i++) {
             const int row = row0 + first + i * STEP;
             left[i] = inside && row < rows ? grad[int64_t{row} * out_plane] : T(0);
         }
-        const int i_out = p.width.split(pixel);
-        const int h0 = i_out * s.stride_h - s.pad_h, w0 = pixel * s.stride_w - s.pad_w;
-        const T *image = p.x + n * s.c * (s.h * s.w);
+        int j_out = at.p;
+        const int i_out = p.width.split(j_out);
+        const int h0 = i_out * s.stride_h - s.pad_h, w0 = j_out * s.stride_w - s.pad_w;
+        const T *image = p.x + at.n * s.c * (s.h * s.w);
 #pragma unroll
         for (int i = 0; i < RIGHT; i++) {
-            const Tap &at = tap[first + i * STEP];
-            const int h = h0 + at.h, w = w0 + at.w;
+            const Tap &move = tap[first + i * STEP];
+            const int h = h0 + move.h, w = w0 + move.w;
             const bool seen = inside && static_cast<unsigned>(h) < static_cast<unsigned>(s.h) &&
                               static_cast<unsigned>(w) < static_cast<unsigned>(s.w) &&
                               column0 + first + i * STEP < columns;
-            right[i] = seen ? image[at.offset + (h * s.w + w)] : T(0);
+            right[i] = seen ? image[move.offset + (h * s.w + w)] : T(0);
         }
     };
     const auto place = [&](int buffer) {
@@ -98,10 +102,10 @@ __global__ void __launch_bounds__(Tile::THREADS)
     fetch(0);
     place(0);
     __syncthreads();
-    for (int k0 = 0, buffer = 0; k0 < count; k0 += TILE_DEPTH, buffer ^= 1) {
-        const bool more = k0 + TILE_DEPTH < count;
+    for (int k0 = 0, buffer = 0; k0 < count; k0 += Tile::BK, buffer ^= 1) {
+        const bool more = k0 + Tile::BK < count;
         if (more)
-            fetch(k0 + TILE_DEPTH);
+            fetch(k0 + Tile::BK);
         tile.multiply(shared.a[buffer], shared.b[buffer]);
         if (more)
             place(buffer ^ 1);
@@ -109,14 +113,13 @@ __global__ void __launch_bounds__(Tile::THREADS)
     }
 
     T *out = p.out + (int64_t{index} * s.o + int64_t{group} * rows) * columns;
-    tile.store([&](int tile_row, int tile_column, const T(&values)[Tile::GROUP]) {
+    const auto same = [&](int column) { return column0 + column; };
+    tile.store(same, [&](int column, int tile_row, const T(&values)[Tile::GROUP]) {
         const int row = row0 + tile_row;
 #pragma unroll
-        for (int q = 0; q < Tile::GROUP; q++) {
-            const int column = column0 + tile_column + q;
-            if (row < rows && column < columns)
-                out[int64_t{row} * columns + column] = values[q];
-        }
+        for (int q = 0; q < Tile::GROUP; q++)
+            if (row < rows && column + q < columns)
+                out[int64_t{row} * columns + column + q] = values[q];
     });
 }
 
@@ -159,8 +162,8 @@ Plan plan(const Conv2dShape &s, bool single) {
     p.column_tiles = (columns + p.bn - 1) / p.bn;
     const int64_t depth = s.n * s.out_plane(), tiles = int64_t{p.row_tiles} * p.column_tiles * s.groups;
     int64_t parts = std::min((264 + tiles - 1) / tiles, (depth + 127) / 128);
-    parts = std::max({parts, int64_t{1}, (depth >> 30) + 1});
-    p.part = ((depth + parts - 1) / parts + TILE_DEPTH - 1) / TILE_DEPTH * TILE_DEPTH;
+    parts = std::max({parts, int64_t{1}, (depth >> 29) + 1});
+    p.part = ((depth + parts - 1) / parts + 15) / 16 * 16; // whole steps
     p.parts = depth == 0 ? 1 : static_cast<int>((depth + p.part - 1) / p.part);
     return p;
 }
@@ -168,7 +171,7 @@ Plan plan(const Conv2dShape &s, bool single) {
 template <class Tile, class T> void launch(const WeightProblem<T> &problem, const Plan &p, cudaStream_t stream) {
     const int64_t blocks = int64_t{p.row_tiles} * p.column_tiles * problem.s.groups * p.parts;
     implicit_gemm_weight_kernel<Tile, T>
-        <<<grid_size(blocks), Tile::THREADS, 0, stream>>>(problem, p.row_tiles, p.column_tiles);
+        <<<exact_grid(blocks), Tile::THREADS, 0, stream>>>(problem, p.row_tiles, p.column_tiles);
     check_launch("conv2d implicit_gemm_weight_kernel");
 }
 
@@ -186,8 +189,8 @@ void conv2d_implicit_gemm_backward_weight(T *dw, const T *grad, const T *x, cons
     const int64_t size = s.weight_size();
     T *out = p.parts > 1 ? static_cast<T *>(scratch) : dw;
     const WeightProblem<T> problem{grad,   x,      out,
-                                   s,      FastDivide(s.taps()), FastDivide(s.kw), divide_by(s.out_plane()),
-                                   divide_by(s.ow), p.part, p.parts};
+                                   s,      FastDivide(s.taps()), FastDivide(s.kw), FastDivide(s.out_plane()),
+                                   FastDivide(s.ow), p.part, p.parts};
     if constexpr (sizeof(T) == 4) {
         if (tf32)
             p.bm == 128  ? launch<MmaTile<128, 128, 64, 32>>(problem, p, stream)
@@ -195,16 +198,16 @@ void conv2d_implicit_gemm_backward_weight(T *dw, const T *grad, const T *x, cons
             : p.bm == 32 ? launch<MmaTile<32, 64, 32, 16>>(problem, p, stream)
                          : launch<MmaTile<16, 64, 16, 32>>(problem, p, stream);
         else if (p.bm == 128)
-            launch<FmaTile<float, 128, 128, 8, 8>>(problem, p, stream);
+            launch<FmaTile<float, 128, 128, 8, 8, 8>>(problem, p, stream);
         else if (p.bm == 64)
-            launch<FmaTile<float, 64, 64, 4, 4>>(problem, p, stream);
+            launch<FmaTile<float, 64, 64, 16, 4, 4>>(problem, p, stream);
     }
     if (!tf32 && p.bm == 32)
-        launch<FmaTile<T, 32, 64, 4, 4>>(problem, p, stream);
+        launch<FmaTile<T, 32, 64, 16, 4, 4>>(problem, p, stream);
     else if (!tf32 && p.bm == 16)
-        launch<FmaTile<T, 16, 64, 4, 4>>(problem, p, stream);
+        launch<FmaTile<T, 16, 64, 16, 4, 4>>(problem, p, stream);
     if (p.parts > 1) {
-        sum_parts_kernel<T><<<grid_size((size + 31) / 32), dim3(32, 8), 0, stream>>>(dw, out, size, p.parts);
+        sum_parts_kernel<T><<<exact_grid((size + 31) / 32), dim3(32, 8), 0, stream>>>(dw, out, size, p.parts);
         check_launch("conv2d sum_parts_kernel");
     }
 }

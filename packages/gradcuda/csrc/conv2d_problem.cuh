@@ -11,7 +11,17 @@
 
 namespace gradcuda {
 
-inline FastDivide divide_by(int64_t d) { return FastDivide(d > 0 ? d : 1); }
+struct Pixel { // of a batch of planes
+    int64_t n;
+    int p;
+};
+
+// The pixel that is `offset` places further on: one short division where the first took a long one.
+__device__ inline Pixel advance(const Pixel &first, int offset, const FastDivide &plane) {
+    int p = first.p + offset;
+    const int n = plane.split(p);
+    return {first.n + n, p};
+}
 
 // y[o, pixel] = sum over k = (c, kh, kw) of weight[o, k] * x[c, the pixel's window at (kh, kw)]
 template <class T> struct ForwardProblem {
@@ -22,7 +32,7 @@ template <class T> struct ForwardProblem {
 
     ForwardProblem(const T *x, const T *weight, const T *bias, T *y, const Conv2dShape &s)
         : x(x), weight(weight), bias(bias), y(y), s(s), taps(s.taps()), kernel_width(s.kw),
-          plane(divide_by(s.out_plane())), width(divide_by(s.ow)) {}
+          plane(FastDivide(s.out_plane())), width(FastDivide(s.ow)) {}
 
     __host__ __device__ int rows() const { return s.o / s.groups; }
     __host__ __device__ int depth() const { return s.c / s.groups * s.kh * s.kw; }
@@ -33,11 +43,10 @@ template <class T> struct ForwardProblem {
         int h, w;      // upper left corner of the window
     };
 
-    __device__ Column column(int group, int64_t index) const {
-        int j;
-        const int64_t n = split_wide(index, plane, j);
+    __device__ Column column(int group, const Pixel &at) const {
+        int j = at.p;
         const int i = width.split(j);
-        return {x + (n * s.c + group * (s.c / s.groups)) * s.h * s.w, i * s.stride_h - s.pad_h,
+        return {x + (at.n * s.c + group * (s.c / s.groups)) * s.h * s.w, i * s.stride_h - s.pad_h,
                 j * s.stride_w - s.pad_w};
     }
 
@@ -54,10 +63,9 @@ template <class T> struct ForwardProblem {
         return at.from[int64_t{c} * (s.h * s.w) + (h * s.w + w)];
     }
 
-    __device__ T *out(int group, int row, int64_t index) const {
-        int p;
-        const int64_t n = split_wide(index, plane, p);
-        return y + (n * s.o + int64_t{group} * rows() + row) * (s.oh * s.ow) + p;
+    // where row 0 of the pixel's column goes; the next row lies one plane further
+    __device__ T *out(int group, const Pixel &at) const {
+        return y + (at.n * s.o + int64_t{group} * rows()) * (s.oh * s.ow) + at.p;
     }
 
     __device__ T finish(int group, int row, T sum) const {
@@ -73,8 +81,8 @@ template <class T> struct BackwardInputProblem {
     FastDivide taps, kernel_width, plane, width, stride_h, stride_w;
 
     BackwardInputProblem(const T *grad, const T *weight, T *dx, const Conv2dShape &s)
-        : grad(grad), weight(weight), dx(dx), s(s), taps(s.taps()), kernel_width(s.kw), plane(divide_by(s.plane())),
-          width(divide_by(s.w)), stride_h(s.stride_h), stride_w(s.stride_w) {}
+        : grad(grad), weight(weight), dx(dx), s(s), taps(s.taps()), kernel_width(s.kw), plane(FastDivide(s.plane())),
+          width(FastDivide(s.w)), stride_h(s.stride_h), stride_w(s.stride_w) {}
 
     __host__ __device__ int rows() const { return s.c / s.groups; }
     __host__ __device__ int depth() const { return s.o / s.groups * s.kh * s.kw; }
@@ -85,11 +93,10 @@ template <class T> struct BackwardInputProblem {
         int h, w;      // the pixel, counted from the padding's corner
     };
 
-    __device__ Column column(int group, int64_t index) const {
-        int j;
-        const int64_t n = split_wide(index, plane, j);
+    __device__ Column column(int group, const Pixel &at) const {
+        int j = at.p;
         const int i = width.split(j);
-        return {grad + (n * s.o + group * (s.o / s.groups)) * (s.oh * s.ow), i + s.pad_h, j + s.pad_w};
+        return {grad + (at.n * s.o + group * (s.o / s.groups)) * (s.oh * s.ow), i + s.pad_h, j + s.pad_w};
     }
 
     __device__ T left(int group, int row, int k) const {
@@ -108,10 +115,8 @@ template <class T> struct BackwardInputProblem {
         return at.from[int64_t{o} * (s.oh * s.ow) + (i * s.ow + j)];
     }
 
-    __device__ T *out(int group, int row, int64_t index) const {
-        int p;
-        const int64_t n = split_wide(index, plane, p);
-        return dx + (n * s.c + int64_t{group} * rows() + row) * (s.h * s.w) + p;
+    __device__ T *out(int group, const Pixel &at) const {
+        return dx + (at.n * s.c + int64_t{group} * rows()) * (s.h * s.w) + at.p;
     }
 
     __device__ T finish(int, int, T sum) const { return sum; }

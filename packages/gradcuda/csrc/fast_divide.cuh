@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cuda_runtime.h>
 
 namespace gradcuda {
 
@@ -13,7 +14,7 @@ struct FastDivide {
     uint32_t divisor = 1, multiplier = 1, shift = 0;
 
     FastDivide() = default;
-    explicit FastDivide(int64_t d) : divisor(static_cast<uint32_t>(d)) {
+    explicit FastDivide(int64_t d) : divisor(static_cast<uint32_t>(d > 0 ? d : 1)) { // of an empty axis: never used
         while ((uint64_t{1} << shift) < divisor)
             shift++;
         multiplier = static_cast<uint32_t>((((uint64_t{1} << shift) - divisor) << 32) / divisor + 1);

@@ -11,8 +11,6 @@
 
 namespace gradcuda {
 
-constexpr int TILE_DEPTH = 16; // BK
-
 template <class T> struct alignas(16) Four {
     T v[4];
 };
@@ -20,14 +18,14 @@ template <class T> struct alignas(16) Four {
 // Two buffers: while one is multiplied the next step is stored into the other. The pad spreads a column over the banks.
 template <class Tile> struct SharedTiles {
     using T = typename Tile::Value;
-    T a[2][TILE_DEPTH][Tile::BM + Tile::PAD];
-    T b[2][TILE_DEPTH][Tile::BN + Tile::PAD];
+    T a[2][Tile::BK][Tile::BM + Tile::PAD];
+    T b[2][Tile::BK][Tile::BN + Tile::PAD];
 };
 
 // Thread (ty, tx) owns TM x TN entries, in groups of four neighbouring rows and columns: row ty*4 + i%4 + i/4*ROW_STEP.
-template <class T, int BM_, int BN_, int TM, int TN> struct FmaTile {
+template <class T, int BM_, int BN_, int BK_, int TM, int TN> struct FmaTile {
     using Value = T;
-    static constexpr int BM = BM_, BN = BN_, PAD = 4, THREADS = BM / TM * (BN / TN), GROUP = 4;
+    static constexpr int BM = BM_, BN = BN_, BK = BK_, PAD = 4, THREADS = BM / TM * (BN / TN), GROUP = 4;
     static constexpr int COLUMN_THREADS = BN / TN, ROW_STEP = BM / TM * 4, COLUMN_STEP = COLUMN_THREADS * 4;
 
     T sum[TM][TN] = {};
@@ -39,7 +37,7 @@ template <class T, int BM_, int BN_, int TM, int TN> struct FmaTile {
     __device__ void multiply(const T (*a)[BM + PAD], const T (*b)[BN + PAD]) {
         const int row = first_row(), column = first_column();
 #pragma unroll
-        for (int k = 0; k < TILE_DEPTH; k++) {
+        for (int k = 0; k < BK; k++) {
             Four<T> left[TM / 4], right[TN / 4];
 #pragma unroll
             for (int i = 0; i < TM / 4; i++)
@@ -55,22 +53,25 @@ template <class T, int BM_, int BN_, int TM, int TN> struct FmaTile {
         }
     }
 
-    // sink(row, column, values): GROUP neighbouring columns of one row, counted from the tile's corner
-    template <class Sink> __device__ void store(const Sink &sink) const {
+    // For each group of neighbouring columns, `place = begin(column)`, then put(place, row, values) for each row; rows
+    // and columns count from the tile's corner.
+    template <class Begin, class Put> __device__ void store(const Begin &begin, const Put &put) const {
 #pragma unroll
-        for (int i = 0; i < TM; i++)
+        for (int j = 0; j < TN; j += 4) {
+            const auto place = begin(first_column() + j / 4 * COLUMN_STEP);
 #pragma unroll
-            for (int j = 0; j < TN; j += 4) {
+            for (int i = 0; i < TM; i++) {
                 const T values[4] = {sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]};
-                sink(first_row() + i % 4 + i / 4 * ROW_STEP, first_column() + j / 4 * COLUMN_STEP, values);
+                put(place, first_row() + i % 4 + i / 4 * ROW_STEP, values);
             }
+        }
     }
 };
 
 // One warp owns WM x WN entries, as WM/16 x WN/8 tensor-core products.
 template <int BM_, int BN_, int WM, int WN> struct MmaTile {
     using Value = float;
-    static constexpr int BM = BM_, BN = BN_, PAD = 8, THREADS = BM / WM * (BN / WN) * 32, GROUP = 2;
+    static constexpr int BM = BM_, BN = BN_, BK = 16, PAD = 8, THREADS = BM / WM * (BN / WN) * 32, GROUP = 2;
 
     float sum[WM / 16][WN / 8][4] = {};
 
@@ -81,7 +82,7 @@ template <int BM_, int BN_, int WM, int WN> struct MmaTile {
     __device__ void multiply(const float (*a)[BM + PAD], const float (*b)[BN + PAD]) {
         const int part = threadIdx.x % 4, row = first_row(), column = warp_column() + threadIdx.x % 32 / 4;
 #pragma unroll
-        for (int k = 0; k < TILE_DEPTH; k += 8) {
+        for (int k = 0; k < BK; k += 8) {
             float left[WM / 16][4], right[WN / 8][2];
 #pragma unroll
             for (int i = 0; i < WM / 16; i++)
@@ -101,16 +102,18 @@ template <int BM_, int BN_, int WM, int WN> struct MmaTile {
         }
     }
 
-    template <class Sink> __device__ void store(const Sink &sink) const {
+    template <class Begin, class Put> __device__ void store(const Begin &begin, const Put &put) const {
 #pragma unroll
-        for (int i = 0; i < WM / 16; i++)
+        for (int j = 0; j < WN / 8; j++) {
+            const auto place = begin(warp_column() + j * 8 + threadIdx.x % 4 * 2);
 #pragma unroll
-            for (int j = 0; j < WN / 8; j++)
+            for (int i = 0; i < WM / 16; i++)
 #pragma unroll
                 for (int half = 0; half < 2; half++) {
                     const float values[2] = {sum[i][j][2 * half], sum[i][j][2 * half + 1]};
-                    sink(first_row() + i * 16 + half * 8, warp_column() + j * 8 + threadIdx.x % 4 * 2, values);
+                    put(place, first_row() + i * 16 + half * 8, values);
                 }
+        }
     }
 };
 

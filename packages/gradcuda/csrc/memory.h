@@ -33,7 +33,7 @@ struct Block {
 
 class Pool {
   public:
-    Pool(int device, bool plain, bool recording);
+    Pool(int device, bool plain, bool is_private); // is_private: of one recorded graph
     ~Pool(); // gives everything back to the driver
     Pool(const Pool &) = delete;
 
@@ -43,8 +43,6 @@ class Pool {
     size_t trim();                         // give cached blocks back to the driver; returns bytes
     MemoryStatistics statistics() const;
     void reset_peak();
-    bool recording() const { return recording_; }
-    void end_recording() { recording_ = false; }
 
   private:
     Block cached_or_new(size_t bytes);
@@ -53,7 +51,8 @@ class Pool {
 
     mutable std::mutex mutex_;
     int device_;
-    bool plain_, private_, recording_;
+    bool plain_, private_;
+    unsigned forks_; // forks() at the start: a forked child owns nothing on the device
     std::map<size_t, std::vector<void *>> free_;
     std::vector<Block> abroad_; // freed by another library, whose stream may still use them
     std::vector<std::shared_ptr<void>> kept_;
