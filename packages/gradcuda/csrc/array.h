@@ -95,7 +95,8 @@ class Scratch {
 class Scope {
   public:
     template <typename... Arrays>
-    Scope(const char *operation, const DeviceArray &first, const Arrays &...others) : Scope(operation, first.context()) {
+    Scope(const char *operation, const DeviceArray &first, const Arrays &...others)
+        : Scope(operation, first.context()) {
         (check_same(operation, first, others), ...);
     }
     Scope(const char *operation, Context &context) : context(context), guard_(context.device()) {

@@ -131,7 +131,8 @@ DeviceArray import_dlpack(Context &context, nb::object capsule) {
     auto *foreign = new nb::ndarray<nb::ro>(nb::cast<nb::ndarray<nb::ro>>(capsule));
     std::shared_ptr<void> owner(foreign, [](void *p) { delete static_cast<nb::ndarray<nb::ro> *>(p); });
     if (foreign->device_type() != nb::device::cuda::value || foreign->device_id() != context.device())
-        throw Refused("ArgumentError", "from_dlpack: the array is not on CUDA device " + std::to_string(context.device()));
+        throw Refused("ArgumentError",
+                      "from_dlpack: the array is not on CUDA device " + std::to_string(context.device()));
     const Shape shape = shape_of(*foreign);
     const DType dtype = from_dlpack_dtype("from_dlpack", foreign->dtype());
     void *data = const_cast<void *>(static_cast<const void *>(foreign->data()));
@@ -182,10 +183,12 @@ void bind_array(nb::module_ &m) {
 
     nb::class_<DeviceArray>(m, "DeviceArray", "Numbers on the GPU; always contiguous. Made by a backend.")
         .def_prop_ro("shape", [](const DeviceArray &x) { return x.shape; })
-        .def_prop_ro("dtype", [](const DeviceArray &x) { return x.dtype; }, nb::sig("def dtype(self) -> numpy.dtype"))
+        .def_prop_ro(
+            "dtype", [](const DeviceArray &x) { return x.dtype; }, nb::sig("def dtype(self) -> numpy.dtype"))
         .def_prop_ro("nbytes", &DeviceArray::bytes)
-        .def_prop_ro("pointer", [](const DeviceArray &x) { return reinterpret_cast<uintptr_t>(x.data()); },
-                     "Address in device memory")
+        .def_prop_ro(
+            "pointer", [](const DeviceArray &x) { return reinterpret_cast<uintptr_t>(x.data()); },
+            "Address in device memory")
         .def("__len__",
              [](const DeviceArray &x) {
                  if (x.shape.ndim == 0)
@@ -194,8 +197,8 @@ void bind_array(nb::module_ &m) {
              })
         .def("__repr__",
              [](const DeviceArray &x) {
-                 return "<DeviceArray " + to_string(x.shape) + " " + dtype_name(x.dtype) + " on cuda:" +
-                        std::to_string(x.context().device()) + ">";
+                 return "<DeviceArray " + to_string(x.shape) + " " + dtype_name(x.dtype) +
+                        " on cuda:" + std::to_string(x.context().device()) + ">";
              })
         .def("__dlpack__", &to_dlpack, "options"_a)
         .def("__dlpack_device__", [](const DeviceArray &x) {
@@ -204,8 +207,9 @@ void bind_array(nb::module_ &m) {
     m.def("upload", &upload, "context"_a, "host"_a.noconvert());
     m.def("to_numpy", &to_numpy, "x"_a);
     m.def("import_dlpack", &import_dlpack, "context"_a, "capsule"_a);
-    m.def("same_context", [](const DeviceArray &x, const Context &context) { return &x.context() == &context; }, "x"_a,
-          "context"_a);
+    m.def(
+        "same_context", [](const DeviceArray &x, const Context &context) { return &x.context() == &context; }, "x"_a,
+        "context"_a);
 }
 
 } // namespace gradcuda

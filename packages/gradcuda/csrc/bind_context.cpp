@@ -54,21 +54,25 @@ void bind_context(nb::module_ &m) {
         .def_prop_ro("device_name", &Context::device_name)
         .def_prop_ro("capability", &Context::capability, "90 for 9.0")
         .def_prop_ro("multiprocessors", &Context::multiprocessors)
-        .def_prop_ro("stream", [](const Context &c) { return reinterpret_cast<uintptr_t>(c.stream()); },
-                     "The cudaStream_t on which all work is done")
+        .def_prop_ro(
+            "stream", [](const Context &c) { return reinterpret_cast<uintptr_t>(c.stream()); },
+            "The cudaStream_t on which all work is done")
         .def_prop_ro("recording", &Context::recording, "Whether a step is being recorded")
         .def("empty", &make_empty, "shape"_a, "dtype"_a)
         .def("full", &full, "shape"_a, "value"_a, "dtype"_a)
-        .def("synchronize", [](Context &c) { c.synchronize("synchronize"); }, nb::call_guard<nb::gil_scoped_release>())
-        .def("cublas_version", [](Context &c) { return c.blas().version(); }, "Loads cuBLAS if it is not yet")
+        .def(
+            "synchronize", [](Context &c) { c.synchronize("synchronize"); }, nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "cublas_version", [](Context &c) { return c.blas().version(); }, "Loads cuBLAS if it is not yet")
         .def("memory_statistics", &memory_statistics)
         .def("reset_peak", [](Context &c) { c.common_pool()->reset_peak(); })
-        .def("trim",
-             [](Context &c) {
-                 c.enter_host("trim");
-                 return c.common_pool()->trim();
-             },
-             "Give cached memory back to the driver; returns bytes");
+        .def(
+            "trim",
+            [](Context &c) {
+                c.enter_host("trim");
+                return c.common_pool()->trim();
+            },
+            "Give cached memory back to the driver; returns bytes");
     m.def("create_context", &create_context, "device"_a, "tf32"_a, "conv"_a, "cublas_paths"_a, "cudnn_paths"_a);
 }
 

@@ -10,15 +10,15 @@ namespace {
 
 TakeIndices indices_of(const char *operation, const DeviceArray &indices) {
     if (indices.dtype != DType::int32 && indices.dtype != DType::int64)
-        throw Refused("DTypeError", std::string(operation) + ": indices must be int32 or int64, got " +
-                                        dtype_name(indices.dtype));
+        throw Refused("DTypeError",
+                      std::string(operation) + ": indices must be int32 or int64, got " + dtype_name(indices.dtype));
     return {indices.data(), indices.dtype == DType::int64};
 }
 
 int checked_axis(const char *operation, const Shape &shape, int64_t axis) {
     if (axis < 0 || axis >= shape.ndim)
-        throw Refused("ShapeError", std::string(operation) + ": no axis " + std::to_string(axis) + " in " +
-                                        to_string(shape));
+        throw Refused("ShapeError",
+                      std::string(operation) + ": no axis " + std::to_string(axis) + " in " + to_string(shape));
     return static_cast<int>(axis);
 }
 
@@ -69,7 +69,8 @@ DeviceArray take_backward(const DeviceArray &grad, const DeviceArray &indices, i
     return out;
 }
 
-// Rows order[cursor : cursor + size] of x, the cursor read by the kernel: a recorded graph goes on from where it stands.
+// Rows order[cursor : cursor + size] of x, the cursor read by the kernel: a recorded graph goes on from where it
+// stands.
 DeviceArray take_batch(const DeviceArray &x, const DeviceArray &order, const DeviceArray &cursor, int64_t size) {
     Scope scope("take_batch", x, order, cursor);
     const int at = checked_axis("take_batch", x.shape, 0);

@@ -42,8 +42,7 @@ void run_batches(const Scope &scope, DType dtype, Gemm g, const Layout &batch, c
         for (int64_t first = 0; first < batch.size[last]; first += MAX_BATCH) {
             g.batch = std::min(MAX_BATCH, batch.size[last] - first);
             gemm(scope.context, dtype, g, a + item * (a_at * a_size + first * g.stride_a),
-                 b + item * (b_at * b_size + first * g.stride_b),
-                 c + item * (o * batch.size[last] + first) * c_size);
+                 b + item * (b_at * b_size + first * g.stride_b), c + item * (o * batch.size[last] + first) * c_size);
         }
     }
 }
@@ -55,7 +54,8 @@ DeviceArray matmul(const DeviceArray &a, const DeviceArray &b, bool transpose_a,
         throw Refused("DTypeError", std::string("matmul: got ") + dtype_name(a.dtype) + " and " + dtype_name(b.dtype));
     const int a_last = a.shape.ndim - 1, b_last = b.shape.ndim - 1;
     if (a_last < 1 || b_last < 1)
-        throw Refused("ShapeError", "matmul: two axes at least, got " + to_string(a.shape) + " and " + to_string(b.shape));
+        throw Refused("ShapeError",
+                      "matmul: two axes at least, got " + to_string(a.shape) + " and " + to_string(b.shape));
     Gemm g{};
     g.transpose_a = transpose_a;
     g.transpose_b = transpose_b;
@@ -67,8 +67,8 @@ DeviceArray matmul(const DeviceArray &a, const DeviceArray &b, bool transpose_a,
     g.ldc = g.n;
     g.batch = 1;
     if (g.k != b.shape[transpose_b ? b_last : b_last - 1])
-        throw Refused("ShapeError", "matmul: got " + to_string(a.shape) + " and " + to_string(b.shape) +
-                                        ", inner sizes must agree");
+        throw Refused("ShapeError",
+                      "matmul: got " + to_string(a.shape) + " and " + to_string(b.shape) + ", inner sizes must agree");
     const Shape a_batch = leading(a.shape), b_batch = leading(b.shape);
     const Shape batch = broadcast_shapes("matmul", {&a_batch, &b_batch});
     Shape shape = batch;
@@ -86,8 +86,8 @@ DeviceArray matmul(const DeviceArray &a, const DeviceArray &b, bool transpose_a,
         gemm(scope.context, a.dtype, g, a.data(), b.data(), out.data());
         return out;
     }
-    const Layout layout = make_layout(
-        batch, {broadcast_strides("matmul", a_batch, batch), broadcast_strides("matmul", b_batch, batch)});
+    const Layout layout =
+        make_layout(batch, {broadcast_strides("matmul", a_batch, batch), broadcast_strides("matmul", b_batch, batch)});
     run_batches(scope, a.dtype, g, layout, a.as<char>(), b.as<char>(), out.as<char>());
     return out;
 }

@@ -27,8 +27,8 @@ void mark(const char *operation, const Shape &shape, const Axes &axes, bool (&re
     for (int i = 0; axes.has_value() && i < axes->ndim; ++i) {
         const int64_t axis = (*axes)[i];
         if (axis < 0 || axis >= shape.ndim)
-            throw Refused("ShapeError", std::string(operation) + ": no axis " + std::to_string(axis) + " in " +
-                                            to_string(shape));
+            throw Refused("ShapeError",
+                          std::string(operation) + ": no axis " + std::to_string(axis) + " in " + to_string(shape));
         reduced[axis] = true;
     }
 }

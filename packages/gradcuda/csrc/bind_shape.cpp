@@ -120,8 +120,8 @@ DeviceArray concat(const std::vector<DeviceArray> &arrays, int64_t axis) {
         Shape expected = first.shape;
         expected[at] = array.shape.ndim == first.shape.ndim ? array.shape[at] : -1;
         if (array.shape != expected || array.dtype != first.dtype)
-            throw Refused("ShapeError", "concat: " + to_string(array.shape) + " " + dtype_name(array.dtype) + " after " +
-                                            to_string(first.shape) + " " + dtype_name(first.dtype));
+            throw Refused("ShapeError", "concat: " + to_string(array.shape) + " " + dtype_name(array.dtype) +
+                                            " after " + to_string(first.shape) + " " + dtype_name(first.dtype));
         shape[at] += array.shape[at];
     }
     Scope scope("concat", first, arrays.back());

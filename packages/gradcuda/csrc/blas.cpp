@@ -101,7 +101,8 @@ Blas::Blas(Context &context) : context_(context), library_(std::make_unique<Libr
     CUDA_CHECK(cudaMalloc(&workspace_, WORKSPACE));
     check_blas(library_->set_stream(handle_, context.stream()), "cublasSetStream"); // resets the workspace, so first
     check_blas(library_->set_workspace(handle_, workspace_, WORKSPACE), "cublasSetWorkspace");
-    check_blas(library_->set_math_mode(handle_, context.options().tf32 ? TF32_MATH : DEFAULT_MATH), "cublasSetMathMode");
+    check_blas(library_->set_math_mode(handle_, context.options().tf32 ? TF32_MATH : DEFAULT_MATH),
+               "cublasSetMathMode");
 }
 
 Blas::~Blas() {
@@ -113,7 +114,8 @@ Blas::~Blas() {
 namespace {
 
 // The row-major trick: ask for the transposed product with operands and sizes swapped.
-template <typename T, typename F> void swapped_gemm(F function, void *handle, const Gemm &g, const T *a, const T *b, T *c) {
+template <typename T, typename F>
+void swapped_gemm(F function, void *handle, const Gemm &g, const T *a, const T *b, T *c) {
     const T one = 1, beta = g.accumulate ? 1 : 0;
     check_blas(function(handle, g.transpose_b ? OP_T : OP_N, g.transpose_a ? OP_T : OP_N, as_int(g.n), as_int(g.m),
                         as_int(g.k), &one, b, as_int(g.ldb), g.stride_b, a, as_int(g.lda), g.stride_a, &beta, c,
@@ -135,11 +137,12 @@ void gemm(Context &context, DType dtype, const Gemm &g, const void *a, const voi
     if (dtype == DType::float32)
         context.blas().gemm(g, static_cast<const float *>(a), static_cast<const float *>(b), static_cast<float *>(c));
     else
-        context.blas().gemm(g, static_cast<const double *>(a), static_cast<const double *>(b), static_cast<double *>(c));
+        context.blas().gemm(g, static_cast<const double *>(a), static_cast<const double *>(b),
+                            static_cast<double *>(c));
 }
 
-void matmul_into(Context &context, DType dtype, const void *a, const void *b, void *out, int64_t m, int64_t n, int64_t k,
-                 bool transpose_a, bool transpose_b) {
+void matmul_into(Context &context, DType dtype, const void *a, const void *b, void *out, int64_t m, int64_t n,
+                 int64_t k, bool transpose_a, bool transpose_b) {
     Gemm g{m, n, k, transpose_a, transpose_b};
     g.lda = transpose_a ? m : k;
     g.ldb = transpose_b ? k : n;

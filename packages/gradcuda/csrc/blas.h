@@ -15,10 +15,10 @@ namespace gradcuda {
 struct Gemm {
     int64_t m, n, k;
     bool transpose_a = false, transpose_b = false;
-    int64_t lda, ldb, ldc;                               // row lengths in memory, as stored
-    int64_t batch = 1;                                   //
-    int64_t stride_a = 0, stride_b = 0, stride_c = 0;    // elements between batch entries; 0 shares one
-    bool accumulate = false;                             // add to what C holds
+    int64_t lda, ldb, ldc;                            // row lengths in memory, as stored
+    int64_t batch = 1;                                //
+    int64_t stride_a = 0, stride_b = 0, stride_c = 0; // elements between batch entries; 0 shares one
+    bool accumulate = false;                          // add to what C holds
 };
 
 class Blas {
@@ -42,7 +42,7 @@ class Blas {
 void gemm(Context &context, DType dtype, const Gemm &g, const void *a, const void *b, void *c);
 
 // One product of contiguous matrices: a (m, k) or (k, m), b (k, n) or (n, k), out (m, n).
-void matmul_into(Context &context, DType dtype, const void *a, const void *b, void *out, int64_t m, int64_t n, int64_t k,
-                 bool transpose_a, bool transpose_b);
+void matmul_into(Context &context, DType dtype, const void *a, const void *b, void *out, int64_t m, int64_t n,
+                 int64_t k, bool transpose_a, bool transpose_b);
 
 } // namespace gradcuda

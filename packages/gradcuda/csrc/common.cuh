@@ -12,9 +12,9 @@
 
 namespace gradcuda {
 
-constexpr int BLOCK = 256;           // threads of an ordinary block
+constexpr int BLOCK = 256; // threads of an ordinary block
 constexpr int WARP = 32;
-constexpr int64_t MAX_GRID = 65535;  // of a grid-stride launch: enough to fill any device
+constexpr int64_t MAX_GRID = 65535; // of a grid-stride launch: enough to fill any device
 
 template <typename T> __host__ __device__ constexpr T ceil_div(T a, T b) { return (a + b - 1) / b; }
 

@@ -14,8 +14,8 @@ namespace gradcuda {
 namespace {
 
 std::atomic<unsigned> fork_count{0};
-std::atomic<bool> used{false};       // a context was made in this process or in one that it was forked from
-std::atomic<unsigned> used_at{0};    // fork_count then
+std::atomic<bool> used{false};    // a context was made in this process or in one that it was forked from
+std::atomic<unsigned> used_at{0}; // fork_count then
 std::atomic<int> device_count{0};
 const int registered = pthread_atfork(nullptr, nullptr, [] { fork_count.fetch_add(1); });
 
@@ -84,8 +84,8 @@ Context::Context(const Options &options) : options_(options), forks_(forks()) {
     used_at.store(forks());
     used.store(true);
     DeviceGuard guard(device);
-    capability_ =
-        10 * attribute(cudaDevAttrComputeCapabilityMajor, device) + attribute(cudaDevAttrComputeCapabilityMinor, device);
+    capability_ = 10 * attribute(cudaDevAttrComputeCapabilityMajor, device) +
+                  attribute(cudaDevAttrComputeCapabilityMinor, device);
     multiprocessors_ = attribute(cudaDevAttrMultiProcessorCount, device);
     cudaDeviceProp properties;
     CUDA_CHECK(cudaGetDeviceProperties(&properties, device));
@@ -120,7 +120,8 @@ bool Context::usable() const { return forks_ == forks(); }
 Blas &Context::blas() {
     if (blas_ == nullptr) {
         if (recording())
-            throw Refused("GraphError", "matmul: the first product cannot be inside a recorded step: run the step once");
+            throw Refused("GraphError",
+                          "matmul: the first product cannot be inside a recorded step: run the step once");
         blas_ = std::make_unique<Blas>(*this);
     }
     return *blas_;

@@ -6,9 +6,18 @@
 namespace gradcuda {
 
 enum class BinaryOp {
-    add, subtract, multiply, divide, power, maximum,        // T, T -> T
-    relu_backward, sigmoid_backward, tanh_backward,         // grad, y -> T
-    greater, greater_equal, equal,                          // T, T -> bool
+    add,
+    subtract,
+    multiply,
+    divide,
+    power,
+    maximum, // T, T -> T
+    relu_backward,
+    sigmoid_backward,
+    tanh_backward, // grad, y -> T
+    greater,
+    greater_equal,
+    equal, // T, T -> bool
 };
 
 enum class UnaryOp { negative, abs, sign, exp, log, log1p, sqrt, tanh, relu, sigmoid };

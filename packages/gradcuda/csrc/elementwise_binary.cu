@@ -39,13 +39,13 @@ __global__ void binary_flat_kernel(R *out, Reader<T> a, Reader<T> b, int64_t n, 
         if (!b.single)
             y = reinterpret_cast<const Pack<T> *>(b.data)[i];
         for (int j = 0; j < VECTOR; ++j)
-            result.item[j] = static_cast<R>(op(a.single ? a_value : static_cast<W>(x.item[j]),
-                                               b.single ? b_value : static_cast<W>(y.item[j])));
+            result.item[j] = static_cast<R>(
+                op(a.single ? a_value : static_cast<W>(x.item[j]), b.single ? b_value : static_cast<W>(y.item[j])));
         reinterpret_cast<Pack<R> *>(out)[i] = result;
     }
     for (int64_t i = packs * VECTOR + first_index(); i < n; i += index_stride())
-        out[i] = static_cast<R>(op(a.single ? a_value : static_cast<W>(a.data[i]),
-                                   b.single ? b_value : static_cast<W>(b.data[i])));
+        out[i] = static_cast<R>(
+            op(a.single ? a_value : static_cast<W>(a.data[i]), b.single ? b_value : static_cast<W>(b.data[i])));
 }
 
 // out (n,), a and b read along the layout. One thread an output element, grid-stride.

@@ -48,7 +48,8 @@ void check(cudaError_t status, const char *what) {
         return;
     throw_if_lost();
     cudaGetLastError(); // an error that can be recovered from must not show up at the next launch
-    const std::string text = std::string(what) + ": " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")";
+    const std::string text =
+        std::string(what) + ": " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")";
     if (loses_the_device(status)) {
         std::lock_guard<std::mutex> lock(mutex);
         lost_text = "the GPU cannot be used any more in this process, restart it; seen at " + text;

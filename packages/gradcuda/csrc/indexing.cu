@@ -96,8 +96,8 @@ template <typename Bits>
 void launch_take(void *out, const void *x, const TakeIndices &indices, TakeShape shape, Bits nan, ErrorWord error,
                  cudaStream_t stream) {
     const int64_t n = shape.outer * shape.picks * shape.inner;
-    take_kernel<<<grid_for(n), BLOCK, 0, stream>>>(static_cast<Bits *>(out), static_cast<const Bits *>(x), indices, shape,
-                                                   nan, error);
+    take_kernel<<<grid_for(n), BLOCK, 0, stream>>>(static_cast<Bits *>(out), static_cast<const Bits *>(x), indices,
+                                                   shape, nan, error);
     check_launch("take_kernel");
 }
 

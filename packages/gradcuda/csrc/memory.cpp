@@ -94,8 +94,9 @@ Block Pool::cached_or_new(size_t bytes) {
         cudaGetLastError();
         size_t free = 0, total = 0;
         cudaMemGetInfo(&free, &total);
-        throw OutOfMemory("out of memory on device " + std::to_string(device_) + ": requested " + gib(bytes) + ", free " +
-                          gib(free) + ", total " + gib(total) + "; in use by this backend " + gib(now_.in_use));
+        throw OutOfMemory("out of memory on device " + std::to_string(device_) + ": requested " + gib(bytes) +
+                          ", free " + gib(free) + ", total " + gib(total) + "; in use by this backend " +
+                          gib(now_.in_use));
     }
     check(status, "cudaMalloc");
     now_.reserved += bytes;

@@ -34,7 +34,7 @@ struct Block {
 class Pool {
   public:
     Pool(int device, bool plain, bool is_private); // is_private: of one recorded graph
-    ~Pool(); // gives everything back to the driver
+    ~Pool();                                       // gives everything back to the driver
     Pool(const Pool &) = delete;
 
     Block take(size_t bytes); // throws OutOfMemory

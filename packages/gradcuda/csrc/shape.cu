@@ -37,7 +37,8 @@ template <typename Bits> __global__ void copy_kernel(Bits *out, const Bits *x, i
 }
 
 // One thread in all.
-template <typename Bits> __global__ void append_kernel(Bits *buffer, const Bits *value, int64_t *cursor, int64_t length) {
+template <typename Bits>
+__global__ void append_kernel(Bits *buffer, const Bits *value, int64_t *cursor, int64_t length) {
     const int64_t at = *cursor;
     if (at >= 0 && at < length) {
         buffer[at] = *value;
@@ -93,7 +94,8 @@ void copy_launch(void *out, const void *x, int64_t bytes, cudaStream_t stream) {
         copy_kernel<<<grid_for(n), BLOCK, 0, stream>>>(static_cast<uint4 *>(out), static_cast<const uint4 *>(x), n);
     } else if (bytes % 4 == 0 && is_aligned(out, 4) && is_aligned(x, 4)) {
         const int64_t n = bytes / 4;
-        copy_kernel<<<grid_for(n), BLOCK, 0, stream>>>(static_cast<uint32_t *>(out), static_cast<const uint32_t *>(x), n);
+        copy_kernel<<<grid_for(n), BLOCK, 0, stream>>>(static_cast<uint32_t *>(out), static_cast<const uint32_t *>(x),
+                                                       n);
     } else {
         copy_kernel<<<grid_for(bytes), BLOCK, 0, stream>>>(static_cast<uint8_t *>(out), static_cast<const uint8_t *>(x),
                                                            bytes);
@@ -104,7 +106,8 @@ void copy_launch(void *out, const void *x, int64_t bytes, cudaStream_t stream) {
 void append_launch(size_t item, void *buffer, const void *value, int64_t *cursor, int64_t length, cudaStream_t stream) {
     with_bits(item, [&](auto bits) {
         using Bits = decltype(bits);
-        append_kernel<<<1, 1, 0, stream>>>(static_cast<Bits *>(buffer), static_cast<const Bits *>(value), cursor, length);
+        append_kernel<<<1, 1, 0, stream>>>(static_cast<Bits *>(buffer), static_cast<const Bits *>(value), cursor,
+                                           length);
     });
     check_launch("append_kernel");
 }

@@ -170,6 +170,10 @@ class NumpyBackend(NumpyConv2d, NumpyPool2d, BaseBackend):
 
     # derived operations that NumPy does in fewer passes
 
+    def append_(self, buffer: np.ndarray, cursor: np.ndarray, value: np.ndarray) -> None:
+        buffer[int(cursor)] = np.reshape(value, ())
+        cursor += 1
+
     def softmax_cross_entropy(
         self, logits: np.ndarray, labels: np.ndarray, ignore_index: int, reduction: str
     ) -> tuple[np.ndarray, np.ndarray]:
