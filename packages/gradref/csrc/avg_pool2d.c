@@ -2,7 +2,7 @@
  *
  * The divisor is the number of window entries that lie within the padded input (count_include_pad) or within the input
  * alone; a part of the window that hangs over the lower or right edge of the padding never counts.
- * The fast forward adds the same terms in the same order as the textbook's.
+ * Sums are kept in double where a window is large or a row short; a row of small windows is summed in float vectors.
  * Next: bindings.cpp.
  */
 #include "gradref.h"
@@ -33,11 +33,11 @@ void gradref_avg_pool2d_reference(float *restrict y, const float *restrict x, co
             for (int64_t j = 0; j < s->ow; j++) {
                 const Window a = window(i, s->h, s->kh, s->stride_h, s->pad_h, count_include_pad);
                 const Window b = window(j, s->w, s->kw, s->stride_w, s->pad_w, count_include_pad);
-                float sum = 0.0f;
+                double sum = 0.0; /* one by one in float, 256 x 256 entries would lose three digits */
                 for (int64_t h = a.first; h < a.last; h++)
                     for (int64_t w = b.first; w < b.last; w++)
                         sum += x[(c * s->h + h) * s->w + w];
-                y[(c * s->oh + i) * s->ow + j] = sum / (float)(a.count * b.count);
+                y[(c * s->oh + i) * s->ow + j] = (float)(sum / (double)(a.count * b.count));
             }
 }
 
@@ -89,6 +89,25 @@ static inline __attribute__((always_inline)) void all_2x2(float *restrict y, con
     }
 }
 
+/* A window at a time, its sum in double: for few outputs a row (global pooling, for one) and for large windows. */
+static inline __attribute__((always_inline)) void by_windows(float *restrict y, const float *restrict x,
+                                                             const gradref_pool2d_shape *s, int count_include_pad) {
+    for (int64_t r = 0; r < s->planes * s->oh; r++) {
+        const Window a = window(r % s->oh, s->h, s->kh, s->stride_h, s->pad_h, count_include_pad);
+        for (int64_t j = 0; j < s->ow; j++) {
+            const Window b = window(j, s->w, s->kw, s->stride_w, s->pad_w, count_include_pad);
+            double sum = 0.0;
+            for (int64_t h = a.first; h < a.last; h++) {
+                const float *restrict row = x + (r / s->oh * s->h + h) * s->w;
+#pragma omp simd reduction(+ : sum)
+                for (int64_t w = b.first; w < b.last; w++)
+                    sum += row[w];
+            }
+            y[r * s->ow + j] = (float)(sum / (double)(a.count * b.count));
+        }
+    }
+}
+
 /* Outputs first to last - 1 of a row for which column tap l lies inside the input. */
 typedef struct {
     int64_t first, last;
@@ -102,7 +121,7 @@ static inline Range inside(int64_t l, const gradref_pool2d_shape *s) {
 }
 
 /* Outputs of a row that are computed together; their divisors are worked out once for all rows and planes. */
-enum { CHUNK = 256 };
+enum { CHUNK = 256, LARGE = 64 /* entries of a window that floats may add one by one */ };
 
 static void column_counts(float *restrict count, int64_t first, int64_t n, const gradref_pool2d_shape *s,
                           int count_include_pad) {
@@ -118,8 +137,8 @@ void gradref_avg_pool2d(float *restrict y, const float *restrict x, const gradre
         all_2x2(y, x, s);
         return;
     }
-    if (s->ow < 4) { /* no row to make vectors of; global pooling, for one */
-        gradref_avg_pool2d_reference(y, x, s, count_include_pad);
+    if (s->ow < 4 || s->kh * s->kw > LARGE) {
+        by_windows(y, x, s, count_include_pad);
         return;
     }
     for (int64_t j0 = 0; j0 < s->ow; j0 += CHUNK) {

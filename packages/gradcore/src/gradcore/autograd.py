@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gradcore.errors import DTypeError, GraphError, ShapeError
+from gradcore.errors import BackendMismatch, DTypeError, GraphError, ShapeError
 
 if TYPE_CHECKING:
     from gradcore.backend.base import BaseBackend
@@ -26,8 +26,12 @@ if TYPE_CHECKING:
 class _Mode(threading.local):
     recording = True
 
+    def __init__(self) -> None:
+        self.before: list[bool] = []
+
 
 mode = _Mode()
+_accumulating = threading.Lock()  # threads whose graphs share a leaf must not lose gradients
 
 
 class _RecordingSet(contextlib.ContextDecorator):
@@ -35,15 +39,12 @@ class _RecordingSet(contextlib.ContextDecorator):
 
     _value: bool
 
-    def __init__(self) -> None:
-        self._before: list[bool] = []
-
     def __enter__(self) -> None:
-        self._before.append(mode.recording)
+        mode.before.append(mode.recording)  # the thread's, not ours: threads share one decorator
         mode.recording = self._value
 
     def __exit__(self, *exception: object) -> None:
-        mode.recording = self._before.pop()
+        mode.recording = mode.before.pop()
 
 
 class no_grad(_RecordingSet):
@@ -79,6 +80,7 @@ class Leaf:
         self.grad: Tensor | None = None
 
 
+NOT_ARRAYS: set[Any] = {list, float, int}  # what a rule returns by mistake; tensor.py adds Tensor
 Node = Any  # a Function or a Leaf; Function is imported by tensor.py only
 
 
@@ -126,9 +128,10 @@ def accumulate(grads: dict[Node, Array]) -> None:
             raise DTypeError(
                 f"backward: a gradient of {array.dtype} {array.shape} arrived at a tensor of {leaf.dtype} {leaf.shape}"
             )
-        if leaf.grad is not None:
-            array = leaf.backend.add(leaf.grad._array, array)
-        leaf.grad = Tensor._wrap(array, leaf.backend)
+        with _accumulating:
+            if leaf.grad is not None:
+                array = leaf.backend.add(leaf.grad._array, array)
+            leaf.grad = Tensor._wrap(array, leaf.backend)
 
 
 def start_gradient(operation: str, output: Any, grad: Any) -> Array:
@@ -145,12 +148,19 @@ def start_gradient(operation: str, output: Any, grad: Any) -> Array:
         return ones
     from gradcore.function import as_tensor
 
-    grad = as_tensor(grad, output)
+    given, grad = grad, as_tensor(grad, output)
+    if grad.backend is not output.backend:
+        raise BackendMismatch(
+            f"{operation}: a gradient on backend {grad.backend.name!r} for an output on {output.backend.name!r}: "
+            "move it with .to(name)"
+        )
     if grad.shape != output.shape:
         raise ShapeError(f"{operation}: gradient of shape {grad.shape} for an output of shape {output.shape}")
     if grad.dtype != output.dtype:
         raise DTypeError(f"{operation}: gradient of {grad.dtype} for an output of {output.dtype}")
     array: Array = grad._array
+    if grad is given and grad._version is not None:  # the caller may change it, and a leaf may keep it
+        array = output.backend.astype(array, grad.dtype)
     return array
 
 
@@ -181,11 +191,13 @@ def grad(
     targets = [source._node for source in sources]
     start = start_gradient("grad", output, grad_output)
     wanted = [node for node in targets if node is not None]
-    found = run(output._node, start, targets=wanted, retain_graph=retain_graph)
-    if not allow_unused:
+    if not allow_unused:  # before the walk, which uses up the graph
+        nodes, leaves = _collect(output._node, frozenset())
+        reached = {*nodes, *leaves}
         for i, node in enumerate(targets):
-            if node not in found:
+            if node not in reached:
                 raise GraphError(f"grad: input {i} is not part of the output's graph (allow_unused=True gives None)")
+    found = run(output._node, start, targets=wanted, retain_graph=retain_graph)
     return [Tensor._wrap(found[n], s.backend) if n in found else None for n, s in zip(targets, sources, strict=True)]
 
 
@@ -239,6 +251,10 @@ def _distribute(node: Function, results: tuple[Any, ...], grads: dict[Node, Arra
         array = results[i]
         if array is None or not node.needs[i]:
             continue
+        if array.__class__ in NOT_ARRAYS:
+            raise GraphError(
+                f"{node!r}: backward returned a {type(array).__name__}, expected a tuple of backend arrays and None"
+            )
         if array.shape != node.shapes[i]:
             if not node.broadcasts:
                 raise ShapeError(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gradcore.errors import DTypeError, ShapeError
+from gradcore.errors import ArgumentError, DTypeError, ShapeError
 
 # the one object of each native type, so that the hot path can compare with `is`
 DTYPES = {np.dtype(t): np.dtype(t) for t in (np.float32, np.float64, np.int32, np.int64, np.uint8, np.bool_)}
@@ -47,7 +49,31 @@ def host_array(data: Any, dtype: npt.DTypeLike | None = None) -> np.ndarray:
         native = np.dtype(dtype)
         check_dtype("tensor", native)
     with np.errstate(all="ignore"):
-        return array.astype(DTYPES[native], copy=False)
+        return array.astype(DTYPES[native], copy=False).view(DTYPES[native])  # an unpickled array's type is equal only
+
+
+def whole_number(operation: str, name: str, value: Any, least: int | None = None) -> int:
+    """value as an int, if it is an integer (NumPy's too, no bool) of at least `least`; else ArgumentError."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool) or (least is not None and number < least):
+        wanted = "an integer" if least is None else f"an integer of at least {least}"
+        raise ArgumentError(f"{operation}: {name} must be {wanted}, got {value!r}")
+    return number
+
+
+def check_number(operation: str, name: str, value: float, below: float = math.inf) -> float:
+    """value as a float, if 0 <= value < below (so NaN and infinity are refused); else ArgumentError."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{operation}: {name} must be a number, got {value!r}") from None
+    if not 0.0 <= number < below:
+        limit = "finite" if below == math.inf else f"below {below:g}"
+        raise ArgumentError(f"{operation}: {name} must be at least 0 and {limit}, got {value}")
+    return number
 
 
 def check_dtype(operation: str, dtype: np.dtype[Any]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcore.backend.base import BaseBackend
-from gradcore.convert import host_array
+from gradcore.convert import host_array, whole_number
 from gradcore.errors import ArgumentError, ShapeError
 from gradcore.tensor import Tensor
 
@@ -42,11 +42,10 @@ class Batches:
     ) -> None:
         from gradcore.backend.registry import get_backend
 
-        host_images, host_labels = host_array(images), host_array(np.asarray(labels))
+        host_images, host_labels = host_array(images), _label_array(labels)
         if host_images.ndim == 0 or host_labels.ndim == 0 or len(host_images) != len(host_labels):
             raise ShapeError(f"Batches: images {host_images.shape} and labels {host_labels.shape} differ in length")
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ArgumentError(f"Batches: size must be an integer of at least 1, got {size!r}")
+        size, seed = whole_number("Batches", "size", size, 1), whole_number("Batches", "seed", seed)
         self.count = len(host_images)
         if self.count == 0 or (drop_last and self.count < size):
             raise ArgumentError(f"Batches: {self.count} rows give no batch of {size}")
@@ -105,13 +104,20 @@ class Batches:
 
     def check_state(self, state: dict[str, int]) -> None:
         """Raise ArgumentError unless load_state_dict can take this state."""
+        name = "Batches.load_state_dict"
         missing = {"seed", "epoch", "cursor", "count"} - set(state)
         if missing:
-            raise ArgumentError(f"Batches.load_state_dict: missing {', '.join(sorted(missing))}")
-        if int(state["count"]) != self.count or not 0 <= int(state["cursor"]) <= self.count:
-            raise ArgumentError(
-                f"Batches.load_state_dict: the state is of {state['count']} rows of data, these are {self.count}"
-            )
+            raise ArgumentError(f"{name}: missing {', '.join(sorted(missing))}")
+        whole_number(name, "seed", state["seed"])
+        if whole_number(name, "epoch", state["epoch"], 0) >= 2**64:
+            raise ArgumentError(f"{name}: epoch {state['epoch']} is too large")
+        if whole_number(name, "count", state["count"], 1) != self.count:
+            raise ArgumentError(f"{name}: the state is of {state['count']} rows of data, these are {self.count}")
+        if whole_number(name, "cursor", state["cursor"], 0) > self.count:
+            raise ArgumentError(f"{name}: cursor {state['cursor']} lies behind the {self.count} rows")
+
+    def __repr__(self) -> str:
+        return f"Batches({self.count} rows by {self.size}, epoch {self.epoch}, row {self.cursor}, seed={self.seed})"
 
     def _left(self) -> int:
         """Rows of the next batch of this epoch; 0 when it is over."""
@@ -128,3 +134,12 @@ class Batches:
             return np.arange(self.count, dtype=np.int64)
         bits = np.random.Philox(key=np.array([self.seed % 2**64, epoch], np.uint64))
         return np.random.Generator(bits).permutation(self.count).astype(np.int64)
+
+
+def _label_array(labels: Any) -> np.ndarray:
+    """As host_array, but integers in a list stay integers."""
+    if isinstance(labels, np.ndarray | np.generic) or hasattr(labels, "__array__"):
+        return host_array(labels)
+    array = host_array(labels)  # float32, or an error for what is no array of numbers
+    exact = np.asarray(labels)
+    return host_array(exact) if exact.dtype.kind in "iub" else array

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcore.autograd import mode
-from gradcore.errors import BackendMismatch, DTypeError
+from gradcore.errors import ArgumentError, BackendMismatch, DTypeError
 
 if TYPE_CHECKING:
     from gradcore.backend.base import BaseBackend
@@ -65,11 +65,15 @@ class Function:
 
     def __call__(self, *tensors: Tensor) -> Tensor:
         """Apply to tensors: forward on their arrays, and a node on the tape if a gradient flows."""
-        if len(tensors) == 1:
-            return self.unary(tensors[0])
-        if len(tensors) == 2:
-            return self.binary(tensors[0], tensors[1])
-        return self._any(tensors)
+        try:
+            if len(tensors) == 1:
+                return self.unary(tensors[0])
+            if len(tensors) == 2:
+                return self.binary(tensors[0], tensors[1])
+            return self._any(tensors)
+        except (AttributeError, IndexError):
+            self._refuse_others(tensors)
+            raise
 
     # unary and binary are the hot path: a recorded operation may cost 1 us above its backend call. So they are written
     # out, without *args, loops, comprehensions (a frame of their own on Python 3.11), keywords or isinstance.
@@ -107,7 +111,11 @@ class Function:
         self.saved = None
         out = _new(Tensor)
         out.backend = backend
-        out._array = self.forward(a, b)
+        try:
+            out._array = self.forward(a, b)
+        except Exception:
+            self.explain(a.shape, b.shape)
+            raise
         node, other = x._node, y._node
         if (node is not None or other is not None) and mode.recording:
             self.number = _next_number()
@@ -134,7 +142,11 @@ class Function:
         first = tensors[0]
         self.backend = first.backend
         self.saved = None
-        out = Tensor._wrap(self.forward(*[t._array for t in tensors]), first.backend)
+        try:
+            out = Tensor._wrap(self.forward(*[t._array for t in tensors]), first.backend)
+        except Exception:
+            self.explain(*[t.shape for t in tensors])
+            raise
         if self.aliases:
             out._version = first._version
         if mode.recording and any(t._node is not None for t in tensors):
@@ -162,7 +174,7 @@ class Function:
         self.versions = None
 
     def _settle(self, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """Off the hot path: convert integer operands to float32, and refuse what does not mix."""
+        """Off the hot path: convert integer operands to the others' float type, and refuse what does not mix."""
         for t in tensors:
             if t.backend is not tensors[0].backend:
                 raise BackendMismatch(
@@ -170,12 +182,25 @@ class Function:
                     "move one with .to(name)"
                 )
         if not self.takes_integers:
-            tensors = tuple([t if t._array.dtype.kind == "f" else t.astype(FLOAT32) for t in tensors])
+            floats = [t._array.dtype for t in tensors if t._array.dtype.kind == "f"]
+            tensors = tuple([t if t._array.dtype.kind == "f" else t.astype((floats or [FLOAT32])[0]) for t in tensors])
         for t in tensors:
             if t._array.dtype != tensors[0]._array.dtype:
                 kinds = f"{tensors[0]._array.dtype} and {t._array.dtype}"
                 raise DTypeError(f"{self!r}: operands of {kinds}: convert one, for example .astype('float32')")
         return tensors
+
+    def explain(self, *shapes: Shape) -> None:
+        """Called when forward failed: raise a clearer error if the operands' shapes are the cause."""
+
+    def _refuse_others(self, operands: tuple[Any, ...]) -> None:
+        """Called when the call failed: raise a clearer error if an operand is no Tensor."""
+        if not operands:
+            raise ArgumentError(f"{self!r}: at least one tensor is needed") from None
+        for x in operands:
+            if x.__class__ not in TENSOR_TYPES:
+                kind = type(x).__name__
+                raise DTypeError(f"{self!r}: operands are Tensors, got {kind}: make one with gradcore.tensor") from None
 
     def __repr__(self) -> str:
         return type(self).__name__
@@ -191,6 +216,16 @@ def as_tensor(value: Any, like: Tensor) -> Tensor:
     weak = isinstance(value, int | float | list | tuple | np.generic)
     dtype = like.dtype if weak and like.dtype.kind == "f" else None
     return Tensor(value, dtype, backend=like.backend)
+
+
+def watch(out: Tensor, option: Any) -> Tensor:
+    """out, whose backward raises if `option`, a tensor that its Function was made with, changes until then."""
+    node, version = out._node, getattr(option, "_version", None)
+    if node is not None and version is not None:
+        if node.saved is None:  # the operands may change
+            node.saved, node.versions = (), ()
+        node.versions = (*(node.versions or ()), (version, version[0]))
+    return out
 
 
 def bind(tensor_class: type[Tensor]) -> None:

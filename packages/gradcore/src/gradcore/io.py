@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from gradcore.atomic import write_atomically
+from gradcore.convert import check_number
 from gradcore.data import Batches
-from gradcore.errors import CheckpointError, GradcoreError
+from gradcore.errors import ArgumentError, CheckpointError, GradcoreError
 from gradcore.nn import attributes
 from gradcore.nn.layer import Layer
 from gradcore.optim.optimizer import Optimizer
@@ -39,6 +40,9 @@ def save_checkpoint(
     """Write everything that a run needs to go on. extra: strings of the caller's. Raises CheckpointError."""
     from safetensors.numpy import save
 
+    for name, value in (extra or {}).items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise ArgumentError(f"save_checkpoint: extra holds strings alone, got {name!r}: {value!r}")
     tensors = {name: np.array(tensor.numpy()) for name, tensor in _named(model, optimizer).items()}
     state: dict[str, Any] = {"keys": _keys(model)}
     if batches is not None:
@@ -66,20 +70,20 @@ def load_checkpoint(
     """
     tensors, metadata = _read(path)
     try:
-        state, extra = json.loads(metadata["state"]), json.loads(metadata["extra"])
+        state, extra = _parse(metadata, "state"), _parse(metadata, "extra")
         own = _named(model, optimizer)
         if optimizer is None:
             tensors = {name: value for name, value in tensors.items() if not name.startswith("optimizer.")}
         values = attributes.check(own, tensors, "load")
+        if optimizer is not None:
+            check_number("load", "optimizer.lr", float(values["optimizer.lr"]))
         for part, target in (("batches", batches), ("schedule", schedule)):
-            if target is not None and part not in state:
-                raise CheckpointError(f"it holds no {part}")
-        if batches is not None:
-            batches.check_state(state["batches"])
-        keys = [int(key) for key in state["keys"]]
-        if len(keys) != len(_keys(model)):
-            raise CheckpointError("it belongs to a model with other dropout layers")
-    except (GradcoreError, KeyError, TypeError, ValueError) as error:
+            if target is not None:
+                if not isinstance(state.get(part), dict):
+                    raise CheckpointError(f"it holds no {part}")
+                target.check_state(state[part])
+        keys = _check_keys(state.get("keys"), len(_keys(model)))
+    except (GradcoreError, TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"checkpoint {os.fspath(path)}: {error}") from None
     for name, tensor in own.items():
         tensor.copy_(values[name])
@@ -111,19 +115,42 @@ def _keys(model: Layer) -> list[str]:
     return [str(layer.key) for layer in _random_layers(model)]
 
 
+def _parse(metadata: Mapping[str, str], part: str) -> dict[str, Any]:
+    """The JSON object under this name of the file's header."""
+    try:
+        value = json.loads(metadata[part])
+    except (KeyError, ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise CheckpointError(f"its header has no readable {part!r}")
+    return value
+
+
+def _check_keys(keys: Any, count: int) -> list[int]:
+    """The keys of the model's dropout layers, written as decimal strings since JSON numbers may lose digits."""
+    if not isinstance(keys, list) or not all(isinstance(k, str) and k.isdecimal() and len(k) < 20 for k in keys):
+        raise CheckpointError("its header has no readable random keys")
+    if len(keys) != count:
+        raise CheckpointError(f"it belongs to a model with {len(keys)} dropout layers, this one has {count}")
+    return [int(key) for key in keys]
+
+
 def _read(path: PathLike) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
     name = os.fspath(path)
+    if os.path.isdir(name):
+        raise CheckpointError(f"checkpoint {name}: cannot be read: it is a folder")
     try:
         with safe_open(name, framework="numpy") as file:
             metadata = file.metadata() or {}
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118, not a dict
+            known = metadata.get("format") == FORMAT
+            tensors = {key: file.get_tensor(key) for key in file.keys()} if known else {}  # noqa: SIM118, not a dict
     except OSError as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror or error
         raise CheckpointError(f"checkpoint {name}: cannot be read: {reason}") from None
-    except (SafetensorError, ValueError, TypeError, MemoryError, OverflowError) as error:
+    except Exception as error:  # safetensors' own, and what NumPy makes of types that it lacks: always this one
         raise CheckpointError(f"checkpoint {name}: not a whole safetensors file: {error}") from None
-    if metadata.get("format") != FORMAT:
+    if not known:
         raise CheckpointError(f"checkpoint {name}: a safetensors file, but not a {FORMAT}")
     return tensors, metadata

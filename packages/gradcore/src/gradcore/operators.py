@@ -6,7 +6,7 @@ the tensor's type. Anything else that is not a Tensor is converted beside it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from gradcore.function import TENSOR_TYPES, as_tensor
 from gradcore.ops import reduce
 from gradcore.ops import shape as shapes
 from gradcore.ops.activation import ReLU, Sigmoid, Tanh
+from gradcore.ops.compare import compare
 from gradcore.ops.elementwise import (
     Abs,
     Add,
@@ -33,7 +34,6 @@ from gradcore.ops.elementwise import (
     ScalarPower,
     Sqrt,
     Subtract,
-    compare,
 )
 from gradcore.ops.indexing import getitem
 from gradcore.ops.linalg import matmul
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from gradcore.tensor import Tensor
 
 Axes = int | Sequence[int] | None
-_SCALARS = (int, float, np.generic)
+_SCALARS = (int, float, np.floating, np.integer, np.bool_)
+_INTEGERS = (int, np.integer)
 
 
 class Operators:
@@ -179,7 +180,7 @@ class Operators:
 
     def min(self: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
         """Smallest over `axis`; tied entries share the gradient evenly."""
-        return -reduce.max(-self, axis, keepdims)
+        return reduce.min(self, axis, keepdims)
 
     def var(self: Tensor, axis: Axes = None, keepdims: bool = False, correction: float = 0.0) -> Tensor:
         """Variance; divides by count - correction."""
@@ -193,7 +194,7 @@ class Operators:
 
     def reshape(self: Tensor, *shape: Any) -> Tensor:
         """The same elements in another shape; one size may be -1."""
-        return shapes.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+        return shapes.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], _INTEGERS) else shape)
 
     def flatten(self: Tensor, start_axis: int = 0) -> Tensor:
         """Merge the axes from start_axis on."""
@@ -201,7 +202,7 @@ class Operators:
 
     def permute_dims(self: Tensor, *axes: Any) -> Tensor:
         """Reorder the axes."""
-        return shapes.permute_dims(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
+        return shapes.permute_dims(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], _INTEGERS) else axes)
 
     def transpose(self: Tensor, axis0: int, axis1: int) -> Tensor:
         """Swap two axes."""
@@ -231,6 +232,9 @@ class Operators:
 
     def __getitem__(self: Tensor, key: Any) -> Tensor:
         return getitem(self, key)
+
+    def __iter__(self: Tensor) -> Iterator[Tensor]:
+        return (self[i] for i in range(len(self)))
 
     # linear algebra and softmax
 

@@ -10,6 +10,8 @@ import threading
 
 import numpy as np
 
+from gradcore.convert import whole_number
+
 
 class _State(threading.local):
     generator: np.random.Generator | None = None  # made when first asked for: numpy.random takes 50 ms to import
@@ -28,7 +30,7 @@ def manual_seed(seed: int) -> None:
     >>> bool((first == gradcore.nn.Linear(2, 2).weight).sum().item() == 4)
     True
     """
-    _state.generator = np.random.Generator(np.random.Philox(seed))
+    _state.generator = np.random.Generator(np.random.Philox(whole_number("manual_seed", "seed", seed, 0)))
 
 
 def host_generator() -> np.random.Generator:

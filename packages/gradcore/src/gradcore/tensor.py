@@ -19,7 +19,7 @@ from gradcore import autograd, function
 from gradcore.backend.base import BaseBackend
 from gradcore.backend.protocol import Array, Shape
 from gradcore.convert import check_dtype, host_array
-from gradcore.errors import DTypeError, GraphError, ShapeError
+from gradcore.errors import BackendMismatch, DTypeError, GraphError, ShapeError
 from gradcore.function import FLOAT32, TENSOR_TYPES, as_tensor
 from gradcore.operators import Operators
 
@@ -72,6 +72,7 @@ class Tensor(Operators):
 
     def __init_subclass__(cls) -> None:
         TENSOR_TYPES.add(cls)
+        autograd.NOT_ARRAYS.add(cls)
 
     # what it is
 
@@ -122,6 +123,8 @@ class Tensor(Operators):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         view = self.numpy()
         if copy or (dtype is not None and np.dtype(dtype) != view.dtype):
+            if copy is False:
+                raise ValueError(f"__array__: {view.dtype} as {dtype} needs a copy, and copy=False was asked for")
             return view.astype(dtype or view.dtype)
         return view
 
@@ -129,10 +132,17 @@ class Tensor(Operators):
 
     def __dlpack__(self, **kwargs: Any) -> Any:
         """The array for another library, without a copy; writing through it bypasses the version check."""
-        return np.asarray(self._array).__dlpack__(**kwargs) if self.shape == () else self._array.__dlpack__(**kwargs)
+        self._own()
+        return self._array.__dlpack__(**kwargs)
 
     def __dlpack_device__(self) -> tuple[int, int]:
+        self._own()
         return self._array.__dlpack_device__()
+
+    def _own(self) -> None:
+        """NumPy's functions give a scalar, not an array, where the result has no axes: make it an array after all."""
+        if isinstance(self._array, np.generic):
+            self._array = np.asarray(self._array)  # type: ignore[assignment]
 
     def item(self) -> Any:
         """The one element as a Python number, with no graph."""
@@ -165,6 +175,9 @@ class Tensor(Operators):
             raise GraphError(f"requires_grad_: this tensor was computed by {self._node!r}; use detach() first")
         if wanted and self.dtype.kind != "f":
             raise DTypeError(f"requires_grad: gradients need float32 or float64, the tensor is {self.dtype}")
+        self._own()
+        if wanted and self._version is None:  # shares memory with a recorded result, which must not change
+            self._array, self._version = self.backend.astype(self._array, self.dtype), [0]
         if wanted != self.requires_grad:
             self._node = autograd.Leaf(self._array, self.backend) if wanted else None
         return self
@@ -177,11 +190,16 @@ class Tensor(Operators):
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if self._node.__class__ is not autograd.Leaf:
+            if value is None:
+                return  # nothing to clear: a frozen parameter in zero_grad
             raise GraphError("grad: only a tensor made with requires_grad=True keeps a gradient")
         if value is not None:
             value = as_tensor(value, self)
+            if value.backend is not self.backend:
+                raise BackendMismatch(f"grad: on {value.backend.name!r}, for a tensor on {self.backend.name!r}")
             if value.shape != self.shape or value.dtype != self.dtype:
                 raise ShapeError(f"grad: {value.dtype} {value.shape} for a tensor of {self.dtype} {self.shape}")
+            value = value if value._node is None else value.detach()  # a gradient keeps no graph alive
         self._node.grad = value
 
     def backward(self, grad: Any = None, *, retain_graph: bool = False, create_graph: bool = False) -> None:
@@ -217,6 +235,7 @@ class Tensor(Operators):
             raise ShapeError(f"copy_: values of shape {source.shape} for a tensor of shape {self.shape}")
         source = source.to(self.backend)
         array = source._array if source.dtype == self.dtype else self.backend.astype(source._array, self.dtype)
+        self._own()
         self.backend.copy_(self._array, array)
         self._bump()
         return self
@@ -227,14 +246,14 @@ class Tensor(Operators):
             self._version[0] += 1
 
     def astype(self, dtype: npt.DTypeLike) -> Tensor:
-        """Converted copy; the gradient converts back. Same type: the tensor itself."""
+        """Converted copy; the gradient converts back, and ends at an integer type. Same type: the tensor itself."""
         target = np.dtype(dtype)
         if target == self.dtype:
             return self
         check_dtype("astype", target)
         from gradcore.ops.shape import AsType
 
-        return AsType(target)(self)
+        return AsType(target)(self if target.kind == "f" else self.detach())
 
     def to(self, backend: str | BaseBackend) -> Tensor:
         """The tensor on another backend, by name; itself if it is there already. A leaf stays a leaf, without graph."""
@@ -247,14 +266,15 @@ class Tensor(Operators):
             raise GraphError("to: a tensor with a graph stays on its backend; move the inputs, or detach() first")
         return Tensor(self.numpy(), backend=target, requires_grad=self.requires_grad)
 
-    def _move(self, backend: BaseBackend) -> None:
-        """Move this leaf and its gradient to another backend, in place, for Layer.to."""
-        if backend is not self.backend:
-            moved = Tensor(self.numpy(), backend=backend, requires_grad=self.requires_grad)
-            grad = self.grad
-            self._array, self.backend, self._node = moved._array, backend, moved._node
-            if grad is not None:
-                self.grad = grad.to(backend)
+    def _move(self, backend: BaseBackend, dtype: np.dtype[Any]) -> None:
+        """Give this leaf and its gradient another backend or float type, in place, for Layer.to and Layer.astype."""
+        if backend is self.backend and dtype == self.dtype:
+            return
+        grad = self.grad
+        moved = Tensor(self.numpy(), dtype, backend=backend, requires_grad=self.requires_grad)
+        self._array, self.backend, self._node = moved._array, backend, moved._node
+        if grad is not None:
+            self.grad = Tensor(grad.numpy(), dtype, backend=backend)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         """Values only: a copy never carries a graph along."""
@@ -274,3 +294,4 @@ tensor = Tensor
 
 
 function.bind(Tensor)
+autograd.NOT_ARRAYS.add(Tensor)

@@ -123,6 +123,7 @@ class BaseBackend(Primitives):
         log_probs = self.log_softmax(logits, 1)
         chosen = self._one_hot(labels, classes)
         losses = self.negative(self.sum(self.where(chosen, log_probs, 0.0), (1,), False))
+        losses = self.where(self.equal(labels, ignore_index), 0.0, losses)
         if reduction == "none":
             return losses, log_probs
         total = self.sum(losses, None, False)
@@ -136,7 +137,8 @@ class BaseBackend(Primitives):
         """softmax - one_hot, scaled by grad (shape () or (N,) for "none"); ignored rows are exactly 0."""
         n, classes = log_probs.shape
         if reduction == "mean":
-            grad = self.divide(grad, self._kept(labels, ignore_index, log_probs.dtype))
+            kept = self._kept(labels, ignore_index, log_probs.dtype)
+            grad = self.divide(grad, self.maximum(kept, 1.0))  # without any, all rows are 0 below
         one_hot = self.astype(self._one_hot(labels, classes), log_probs.dtype)
         scaled = self.multiply(self.subtract(self.exp(log_probs), one_hot), self.reshape(grad, (-1, 1)))
         return self.where(self.reshape(self.equal(labels, ignore_index), (n, 1)), 0.0, scaled)

@@ -8,6 +8,7 @@ Next: numpy_conv2d.py and numpy_pool2d.py; philox.py for the random numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from gradcore.backend.numpy_conv2d import NumpyConv2d
 from gradcore.backend.numpy_pool2d import NumpyPool2d
 from gradcore.backend.philox import uniform
 from gradcore.backend.protocol import Scalar, Shape
+from gradcore.errors import GraphError
 
 _BLOCK = 256  # terms added one by one before partial sums are summed again
 
@@ -46,6 +48,8 @@ class NumpyBackend(NumpyConv2d, NumpyPool2d, BaseBackend):
         return np.from_dlpack(x)
 
     def copy_(self, destination: np.ndarray, source: np.ndarray) -> None:
+        if not destination.flags.writeable:
+            raise GraphError(f"copy_: a broadcast view of shape {destination.shape} cannot change in place")
         np.copyto(destination, source)
 
     def astype(self, x: np.ndarray, dtype: Any) -> np.ndarray:
@@ -101,13 +105,16 @@ class NumpyBackend(NumpyConv2d, NumpyPool2d, BaseBackend):
     # reductions
 
     def sum(self, x: np.ndarray, axis: Shape | None, keepdims: bool) -> np.ndarray:
-        """NumPy adds pairwise along contiguous memory only; other long axes are summed in blocks first."""
+        """NumPy adds pairwise along contiguous memory only; other long axes are summed in blocks, or apart, first."""
         if x.ndim > 1 and x.size > _BLOCK:
             axes = range(x.ndim) if axis is None else axis
             if len(axes) < x.ndim or not x.flags.c_contiguous:
                 for i in axes:
                     while x.shape[i] > _BLOCK and x.strides[i] != x.itemsize:
                         x = np.add.reduceat(x, np.arange(0, x.shape[i], _BLOCK), axis=i)
+                strided = [i for i in axes if x.strides[i] != x.itemsize]
+                while len(strided) > 1 and math.prod(x.shape[i] for i in strided) > 16 * _BLOCK:
+                    x = np.sum(x, axis=strided.pop(0), keepdims=True)
         elif x.ndim == 1 and x.size > _BLOCK:
             x = np.ascontiguousarray(x)
         return np.sum(x, axis=axis, keepdims=keepdims)
@@ -151,10 +158,11 @@ class NumpyBackend(NumpyConv2d, NumpyPool2d, BaseBackend):
 
     def take_backward(self, grad: np.ndarray, indices: np.ndarray, axis: int, length: int) -> np.ndarray:
         shape = (*grad.shape[:axis], length, *grad.shape[axis + indices.ndim :])
-        grad_x = np.zeros(shape, grad.dtype)
+        grad_x = np.zeros(shape, np.float64)  # adds one by one: an index may come a million times
         index_axes = tuple(range(axis, axis + indices.ndim))
-        np.add.at(np.moveaxis(grad_x, axis, 0), indices, np.moveaxis(grad, index_axes, tuple(range(indices.ndim))))
-        return grad_x
+        wide = np.moveaxis(grad.astype(np.float64), index_axes, tuple(range(indices.ndim)))
+        np.add.at(np.moveaxis(grad_x, axis, 0), indices, wide)
+        return grad_x.astype(grad.dtype)
 
     # linear algebra and random numbers
 
@@ -168,7 +176,11 @@ class NumpyBackend(NumpyConv2d, NumpyPool2d, BaseBackend):
         counter += -(-size // 4)
         return values.reshape(shape)
 
-    # derived operations that NumPy does in fewer passes
+    # derived operations that NumPy does in fewer passes, or warns about
+
+    def log_softmax(self, x: np.ndarray, axis: int) -> np.ndarray:
+        with np.errstate(all="ignore"):  # inf - inf
+            return super().log_softmax(x, axis)
 
     def append_(self, buffer: np.ndarray, cursor: np.ndarray, value: np.ndarray) -> None:
         buffer[int(cursor)] = np.reshape(value, ())
@@ -210,7 +222,7 @@ class NumpyBackend(NumpyConv2d, NumpyPool2d, BaseBackend):
                     p *= 1.0 - lr * weight_decay
                 elif weight_decay:
                     g = g + p * weight_decay
-                scratch = np.multiply(g, 1.0 - beta1)
+                scratch = np.multiply(g, 1.0 - beta1, out=np.empty_like(p))  # an array also for shape ()
                 m *= beta1
                 m += scratch
                 np.multiply(g, g, out=scratch)

@@ -26,7 +26,7 @@ class NumpyConv2d:
         groups: int,
     ) -> np.ndarray:
         columns, out_size = _unroll(x, weight.shape, stride, padding, dilation, groups)
-        y = np.matmul(weight.reshape(groups, weight.shape[0] // groups, -1), columns)
+        y = _matmul(weight.reshape(groups, weight.shape[0] // groups, -1), columns)
         y = y.reshape(weight.shape[0], x.shape[0], *out_size).transpose(1, 0, 2, 3)
         y = np.ascontiguousarray(y)
         return y if bias is None else np.add(y, bias[:, None, None], out=y)
@@ -45,7 +45,7 @@ class NumpyConv2d:
         kh, kw = weight.shape[2:]
         oh, ow = grad.shape[2:]
         by_group = weight.reshape(groups, weight.shape[0] // groups, -1)
-        patches = np.matmul(by_group.transpose(0, 2, 1), _by_group(grad, groups))
+        patches = _matmul(by_group.transpose(0, 2, 1), _by_group(grad, groups))
         patches = patches.reshape(c, kh, kw, n, oh, ow)
         padded = np.zeros((c, n, h + 2 * padding[0], w + 2 * padding[1]), grad.dtype)
         for i in range(kh):
@@ -67,7 +67,7 @@ class NumpyConv2d:
         groups: int,
     ) -> np.ndarray:
         columns, _ = _unroll(x, weight_shape, stride, padding, dilation, groups)
-        return np.matmul(_by_group(grad, groups), columns.transpose(0, 2, 1)).reshape(weight_shape)
+        return _matmul(_by_group(grad, groups), columns.transpose(0, 2, 1)).reshape(weight_shape)
 
 
 def _unroll(
@@ -84,6 +84,11 @@ def _unroll(
     out_size: Pair = windows.shape[2:4]
     columns = windows.transpose(1, 4, 5, 0, 2, 3).reshape(groups, c // groups * kh * kw, -1 if x.size else 0)
     return columns, out_size
+
+
+def _matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):  # infinities
+        return np.matmul(a, b)
 
 
 def _by_group(grad: np.ndarray, groups: int) -> np.ndarray:

@@ -55,10 +55,12 @@ class NumpyPool2d:
     def avg_pool2d(
         self, x: np.ndarray, kernel: Pair, stride: Pair, padding: Pair, out_size: Pair, count_include_pad: bool
     ) -> np.ndarray:
-        y = np.zeros((*x.shape[:2], *out_size), x.dtype)
+        many = kernel[0] * kernel[1] > 256  # one by one, float32 would lose digits
+        y = np.zeros((*x.shape[:2], *out_size), np.float64 if many else x.dtype)
         for out, tap in _taps(x.shape[2:], kernel, stride, padding, (1, 1), out_size):
             y[..., *out] += x[..., *tap]
-        return y / _divisor(x.shape[2:], kernel, stride, padding, out_size, count_include_pad).astype(x.dtype)
+        count = _divisor(x.shape[2:], kernel, stride, padding, out_size, count_include_pad)
+        return (y / count.astype(y.dtype)).astype(x.dtype, copy=False)
 
     def avg_pool2d_backward(
         self, grad: np.ndarray, x_shape: Shape, kernel: Pair, stride: Pair, padding: Pair, count_include_pad: bool

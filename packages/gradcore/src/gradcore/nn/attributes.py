@@ -1,4 +1,4 @@
-"""Walks over what a layer holds: its attributes, and lists and tuples of them, in definition order.
+"""Walks over what a layer holds: its attributes, and lists, tuples and dicts of them, in definition order.
 
 Nothing is registered when a layer is built, so a plain attribute is all that a user writes.
 """
@@ -19,21 +19,36 @@ if TYPE_CHECKING:
 
 
 def members(layer: Layer, *kinds: type) -> Iterator[tuple[str, Any]]:
-    """(name, object) of the given kinds held directly; an item of a list is named "list.index"."""
+    """(name, object) of these kinds that the layer holds, also in lists, tuples and dicts: "list.index", "dict.key".
+
+    A container that repeats an attribute set before it (`self.saved = x, self.weight`) gives it no second name.
+    """
+    attributes: set[int] = set()
     for name, value in vars(layer).items():
         if isinstance(value, kinds):
+            attributes.add(id(value))
             yield name, value
-        elif isinstance(value, list | tuple):
-            for i, item in enumerate(value):
-                if isinstance(item, kinds):
-                    yield f"{name}.{i}", item
+        elif name != "_last":  # the tape of the last call, a tuple too
+            yield from _inside(name, value, kinds, attributes)
 
 
-def walk(layer: Layer, prefix: str = "") -> Iterator[tuple[str, Layer]]:
-    """(dotted name, layer) of this layer and all below it, parents first."""
+def _inside(name: str, value: Any, kinds: tuple[type, ...], known: set[int]) -> Iterator[tuple[str, Any]]:
+    if not isinstance(value, list | tuple | dict):
+        return
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if not isinstance(item, kinds):
+            yield from _inside(f"{name}.{key}", item, kinds, known)
+        elif id(item) not in known:
+            yield f"{name}.{key}", item
+
+
+def walk(layer: Layer, prefix: str = "", above: tuple[Layer, ...] = ()) -> Iterator[tuple[str, Layer]]:
+    """(dotted name, layer) of this layer and all below it, parents first; a layer that holds a parent ends there."""
     yield prefix, layer
+    above = (*above, layer)
     for name, child in layer.named_children():
-        yield from walk(child, f"{prefix}.{name}" if prefix else name)
+        if not any(child is parent for parent in above):
+            yield from walk(child, f"{prefix}.{name}" if prefix else name, above)
 
 
 def tensors(layer: Layer, *kinds: type) -> Iterator[tuple[str, Any]]:
@@ -72,6 +87,13 @@ def check(own: Mapping[str, Tensor], state: Mapping[str, Any], operation: str) -
             raise ArgumentError(f"{operation}: {name} has shape {values[name].shape}, expected {tensor.shape}")
         if values[name].dtype.kind != tensor.dtype.kind:
             raise ArgumentError(f"{operation}: {name} is {values[name].dtype}, expected {tensor.dtype}")
+        if values[name].dtype != tensor.dtype:
+            with np.errstate(over="ignore"):
+                narrow = values[name].astype(tensor.dtype)
+            if not np.array_equal(np.isfinite(narrow), np.isfinite(values[name])):
+                raise ArgumentError(
+                    f"{operation}: {name} holds {values[name].dtype} values too large for {tensor.dtype}"
+                )
     return values
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradcore.backend.base import BaseBackend
+from gradcore.convert import whole_number
 from gradcore.errors import ArgumentError
 from gradcore.nn import init
 from gradcore.nn.layer import Layer
@@ -40,11 +41,12 @@ class Conv2d(Layer):
             "Conv2d", stride, padding, dilation, groups
         )
         kernel = pair("Conv2d", "kernel_size", kernel_size, 1)
-        for name, count in (("in_channels", in_channels), ("out_channels", out_channels)):
-            if not isinstance(count, int) or count < 1 or count % groups:
-                raise ArgumentError(
-                    f"Conv2d: {name} must be an integer of at least 1 that groups={groups} divides, got {count!r}"
-                )
+        in_channels = whole_number("Conv2d", "in_channels", in_channels, 1)
+        out_channels = whole_number("Conv2d", "out_channels", out_channels, 1)
+        if in_channels % groups or out_channels % groups:
+            raise ArgumentError(
+                f"Conv2d: groups={groups} must divide in_channels={in_channels} and out_channels={out_channels}"
+            )
         fan_in = in_channels // groups * kernel[0] * kernel[1]
         self.weight = Parameter(init.default((out_channels, in_channels // groups, *kernel), fan_in), backend=backend)
         self.bias = Parameter(init.default((out_channels,), fan_in), backend=backend) if bias else None

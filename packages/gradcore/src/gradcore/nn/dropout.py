@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradcore.backend.base import BaseBackend
+from gradcore.convert import check_number
 from gradcore.errors import ArgumentError
 from gradcore.nn.layer import Layer
 from gradcore.nn.parameter import Buffer
@@ -21,9 +22,9 @@ class Dropout(Layer):
 
     def __init__(self, p: float = 0.5, *, backend: str | BaseBackend | None = None) -> None:
         super().__init__(backend=backend)
-        if not 0.0 <= p <= 1.0:
+        self.p = check_number("Dropout", "p", p)
+        if self.p > 1.0:
             raise ArgumentError(f"Dropout: p must lie in 0..1, got {p}")
-        self.p = float(p)
         self.key = next_key()
         self.counter = Buffer(np.array(0, np.int64), backend=backend, persistent=False)
 

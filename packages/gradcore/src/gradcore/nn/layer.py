@@ -10,16 +10,19 @@ Next: linear.py, sequential.py.
 
 from __future__ import annotations
 
+import copy
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from gradcore import autograd
 from gradcore.backend.base import BaseBackend
 from gradcore.backend.protocol import Array, Shape
-from gradcore.errors import GraphError
+from gradcore.errors import DTypeError, GraphError
 from gradcore.function import Function
 from gradcore.nn import attributes
 from gradcore.nn.parameter import Buffer, Parameter
@@ -66,6 +69,7 @@ class Layer:
     training = True
     tracked_inputs: int | None = None  # how many inputs get a gradient from backward; None is all, a loss has 1
     _last: Call | None = None
+    _calls = 0  # how often a layer with a backward of its own was called
     _home: BaseBackend | None = None
 
     def __init__(self, *, backend: str | BaseBackend | None = None) -> None:
@@ -98,11 +102,15 @@ class Layer:
         last = self._last
         if last is None:
             raise GraphError(f"{name}: call the layer first, outside no_grad, and with one tensor as its result")
+        if last.root is None:
+            raise GraphError(f"{name}: a backward written by hand replaces the tape's: there is no super().backward")
         start = autograd.start_gradient(name, last, grad_output)
         grads = autograd.run(last.root, start, borders=last.borders, retain_graph=retain_graph)
         inputs = [grads.get(node) for node in last.borders]
         autograd.accumulate(grads)
         tensors = [None if grad is None else Tensor._wrap(grad, last.backend) for grad in inputs]
+        if not tensors:
+            return None  # an integer image has no gradient
         return tensors[0] if len(tensors) == 1 else tuple(tensors)
 
     # what it owns
@@ -118,7 +126,7 @@ class Layer:
         return self._home  # type: ignore[return-value]
 
     def named_children(self) -> Iterator[tuple[str, Layer]]:
-        """Layers held directly, also in lists, in definition order."""
+        """Layers held directly, also in lists and dicts, in definition order."""
         return attributes.members(self, Layer)
 
     def layers(self) -> Iterator[Layer]:
@@ -162,9 +170,21 @@ class Layer:
 
         target = get_backend(backend)
         for _, tensor in attributes.unique(attributes.tensors(self, Parameter, Buffer)):
-            tensor._move(target)
+            tensor._move(target, tensor.dtype)
         for layer in self.layers():
             layer._home, layer._last = target, None
+        return self
+
+    def astype(self, dtype: npt.DTypeLike) -> Any:
+        """Convert parameters, gradients and float buffers to float32 or float64, in place. Make the optimizer after."""
+        target = np.dtype(dtype)
+        if target not in (np.float32, np.float64):
+            raise DTypeError(f"{type(self).__name__}.astype: parameters are float32 or float64, got {target}")
+        for _, tensor in attributes.unique(attributes.tensors(self, Parameter, Buffer)):
+            if tensor.dtype.kind == "f":
+                tensor._move(tensor.backend, target)
+        for layer in self.layers():
+            layer._last = None
         return self
 
     def state_dict(self) -> dict[str, np.ndarray]:
@@ -180,6 +200,28 @@ class Layer:
             if getattr(tensor, "persistent", True):
                 yield name, tensor
 
+    # copies: the tape of the last call stays behind, and a backend is no part of a layer
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        copied = object.__new__(type(self))
+        memo[id(self)] = copied
+        memo[id(self._home)] = self._home
+        for name, value in vars(self).items():
+            if name != "_last":
+                setattr(copied, name, copy.deepcopy(value, memo))
+        return copied
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: value for name, value in vars(self).items() if name != "_last"}
+        return state if self._home is None else {**state, "_home": self._home.name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        from gradcore.backend.registry import get_backend
+
+        vars(self).update(state)
+        if self._home is not None:
+            self._home = get_backend(self._home)
+
     # for people
 
     def describe(self) -> str:
@@ -193,9 +235,11 @@ class Layer:
 def _remembering(forward: Callable[..., Any]) -> Callable[..., Any]:
     """forward, which takes NumPy arrays too, and notes its borders on the tape."""
 
+    names = positional(forward)
+
     @functools.wraps(forward)
     def call(self: Layer, *inputs: Any, **options: Any) -> Any:
-        operands = list(inputs)
+        operands = in_order(names, inputs, options) if options else list(inputs)
         tracked = len(operands) if self.tracked_inputs is None else self.tracked_inputs
         for i in range(min(tracked, len(operands))):
             operands[i] = operand(self, operands[i])
@@ -211,11 +255,27 @@ def _remembering(forward: Callable[..., Any]) -> Callable[..., Any]:
                 operands[i] = x = _marked(x)
             borders.append(x._node)
         y = forward(self, *operands, **options)
-        if isinstance(y, Tensor) and y._node is not None:
-            self._last = Call(borders, y._node, y.shape, y.dtype, y.backend)
+        taped = isinstance(y, Tensor) and y._node is not None
+        self._last = Call(borders, y._node, y.shape, y.dtype, y.backend) if taped else None  # not super().forward's
         return y
 
     return call
+
+
+def positional(forward: Callable[..., Any]) -> list[str]:
+    """The names of a forward's inputs."""
+    parameters = list(inspect.signature(forward).parameters.values())[1:]
+    return [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+
+
+def in_order(names: list[str], inputs: tuple[Any, ...], options: dict[str, Any]) -> list[Any]:
+    """The inputs, with those given by keyword (taken out of options) in their places, so that they get a gradient."""
+    operands = list(inputs)
+    for name in names[len(inputs) :]:
+        if name not in options:
+            break
+        operands.append(options.pop(name))
+    return operands
 
 
 def operand(layer: Layer, x: Any) -> Any:

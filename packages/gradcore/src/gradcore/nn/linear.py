@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradcore.backend.base import BaseBackend
-from gradcore.errors import ArgumentError
+from gradcore.convert import whole_number
 from gradcore.nn import init
 from gradcore.nn.layer import Layer
 from gradcore.nn.parameter import Parameter
@@ -23,9 +23,8 @@ class Linear(Layer):
         self, in_features: int, out_features: int, bias: bool = True, *, backend: str | BaseBackend | None = None
     ) -> None:
         super().__init__(backend=backend)
-        for name, size in (("in_features", in_features), ("out_features", out_features)):
-            if not isinstance(size, int) or size < 1:
-                raise ArgumentError(f"Linear: {name} must be an integer of at least 1, got {size!r}")
+        in_features = whole_number("Linear", "in_features", in_features, 1)
+        out_features = whole_number("Linear", "out_features", out_features, 1)
         self.weight = Parameter(init.default((out_features, in_features), in_features), backend=backend)
         self.bias = Parameter(init.default((out_features,), in_features), backend=backend) if bias else None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcore.backend.base import BaseBackend
+from gradcore.convert import whole_number
 from gradcore.nn.layer import Layer
 from gradcore.ops.losses import bce_with_logits, mse_loss
 from gradcore.ops.softmax import check_reduction, cross_entropy
@@ -44,10 +45,14 @@ class CrossEntropyLoss(Loss):
         self, ignore_index: int = -100, reduction: str = "mean", *, backend: str | BaseBackend | None = None
     ) -> None:
         super().__init__(reduction, backend=backend)
-        self.ignore_index = ignore_index
+        self.ignore_index = whole_number("CrossEntropyLoss", "ignore_index", ignore_index)
 
     def forward(self, logits: Tensor, labels: Any) -> Tensor:
         return cross_entropy(logits, labels, self.ignore_index, self.reduction)
+
+    def describe(self) -> str:
+        parts = [] if self.ignore_index == -100 else [f"ignore_index={self.ignore_index}"]
+        return ", ".join([*parts, *filter(None, [super().describe()])])
 
 
 class BCEWithLogitsLoss(Loss):

@@ -8,7 +8,8 @@ import numpy as np
 
 from gradcore.backend.base import BaseBackend
 from gradcore.backend.protocol import Array
-from gradcore.errors import ArgumentError, ShapeError
+from gradcore.convert import check_number, whole_number
+from gradcore.errors import ShapeError
 from gradcore.nn.layer import Layer
 from gradcore.nn.parameter import Buffer, Parameter
 from gradcore.ops.norm import BatchNorm
@@ -26,9 +27,9 @@ class BatchNorm2d(Layer):
         self, channels: int, eps: float = 1e-5, momentum: float = 0.1, *, backend: str | BaseBackend | None = None
     ) -> None:
         super().__init__(backend=backend)
-        if not isinstance(channels, int) or channels < 1:
-            raise ArgumentError(f"BatchNorm2d: channels must be an integer of at least 1, got {channels!r}")
-        self.eps, self.momentum = eps, momentum
+        channels = whole_number("BatchNorm2d", "channels", channels, 1)
+        self.eps = check_number("BatchNorm2d", "eps", eps)
+        self.momentum = check_number("BatchNorm2d", "momentum", momentum)
         self.weight = Parameter(np.ones(channels, np.float32), backend=backend)
         self.bias = Parameter(np.zeros(channels, np.float32), backend=backend)
         self.running_mean = Buffer(np.zeros(channels, np.float32), backend=backend)

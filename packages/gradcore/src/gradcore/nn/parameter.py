@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gradcore.backend.base import BaseBackend
 from gradcore.tensor import Tensor
 
@@ -32,3 +34,13 @@ class Buffer(Tensor):
     ) -> None:
         super().__init__(data, backend=backend, requires_grad=requires_grad)
         self.persistent = persistent
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
+        return _buffer(self.numpy(), self.backend, self.persistent)
+
+    def __reduce__(self) -> Any:
+        return _buffer, (np.array(self.numpy()), self.backend.name, self.persistent)
+
+
+def _buffer(data: np.ndarray, backend: str | BaseBackend, persistent: bool) -> Buffer:
+    return Buffer(data, backend=backend, persistent=persistent)

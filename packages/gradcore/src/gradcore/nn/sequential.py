@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from gradcore.errors import ArgumentError
+from gradcore.nn.attributes import members
 from gradcore.nn.layer import Layer
 from gradcore.tensor import Tensor
 
@@ -34,10 +36,12 @@ class Sequential(Layer):
         return x
 
     def named_children(self) -> Iterator[tuple[str, Layer]]:
-        return ((str(i), layer) for i, layer in enumerate(self._layers))
+        for name, layer in members(self, Layer):  # a subclass may hold more layers than these
+            yield name.removeprefix("_layers."), layer
 
-    def __getitem__(self, index: int) -> Layer:
-        return self._layers[index]
+    def __getitem__(self, index: int | slice) -> Any:
+        """A layer, or for a slice a Sequential of the same layers."""
+        return Sequential(*self._layers[index]) if isinstance(index, slice) else self._layers[index]
 
     def __len__(self) -> int:
         return len(self._layers)

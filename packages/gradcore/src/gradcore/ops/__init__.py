@@ -1,7 +1,7 @@
 """Functional operations on tensors, one file per family: each checks its arguments once and calls its Function."""
 
+from gradcore.ops.compare import maximum, minimum, where
 from gradcore.ops.conv import conv2d
-from gradcore.ops.elementwise import maximum, minimum, where
 from gradcore.ops.linalg import linear, matmul
 from gradcore.ops.losses import bce_with_logits, mse_loss
 from gradcore.ops.pool import avg_pool2d, max_pool2d

@@ -1,19 +1,19 @@
 """Elementwise Functions and their slopes, with NumPy broadcasting.
 
-At a kink: relu and abs have slope 0 at 0, tied operands of maximum take half the gradient each.
-Next: reduce.py, shape.py.
+At its kink abs has slope 0. Next: compare.py, reduce.py, shape.py.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gradcore.errors import BackendMismatch, ShapeError
-from gradcore.function import Function, as_tensor
+import numpy as np
+
+from gradcore.errors import ShapeError
+from gradcore.function import Function
 
 if TYPE_CHECKING:
-    from gradcore.backend.protocol import Array
-    from gradcore.tensor import Tensor
+    from gradcore.backend.protocol import Array, Shape
 
 Pair = tuple["Array | None", "Array | None"]
 
@@ -23,6 +23,13 @@ class Binary(Function):
 
     __slots__ = ()
     broadcasts = True
+
+    def explain(self, *shapes: Shape) -> None:
+        try:
+            np.broadcast_shapes(*shapes)
+        except ValueError:
+            got = " and ".join(str(shape) for shape in shapes)
+            raise ShapeError(f"{self!r}: got {got}, the shapes do not broadcast") from None
 
 
 class Add(Binary):
@@ -84,29 +91,14 @@ class Power(Binary):
         a, b, y = self.saved
         back = self.backend
         slope_a = slope_b = None
-        if self.needs[0]:  # b * a**(b-1), which is 0 for b = 0 also where a is 0
-            slope = back.multiply(b, back.power(a, back.subtract(b, 1.0)))
-            slope_a = back.multiply(grad, back.where(back.equal(b, 0.0), 0.0, slope))
-        if self.needs[1]:  # a**b * log a, which is 0 where a is 0 and b is not negative
-            slope = back.multiply(y, back.log(a))
-            at_zero = back.where(back.greater_equal(b, 0.0), 0.0, slope)
-            slope_b = back.multiply(grad, back.where(back.equal(a, 0.0), at_zero, slope))
+        if self.needs[0]:  # b * a**(b-1), which is 0 for b = 0 also where a is 0: 0 * 0**0
+            exponent = back.subtract(back.where(back.equal(b, 0.0), 1.0, b), 1.0)
+            slope_a = back.multiply(grad, back.multiply(b, back.power(a, exponent)))
+        if self.needs[1]:  # a**b * log a, which is 0 where a is 0 and b is not negative: 0 * log 1
+            one_at_zero = back.where(back.equal(a, 0.0), 1.0, a)
+            base = back.where(back.greater_equal(b, 0.0), one_at_zero, a)
+            slope_b = back.multiply(grad, back.multiply(y, back.log(base)))
         return slope_a, slope_b
-
-
-class Maximum(Binary):
-    __slots__ = ()
-
-    def forward(self, a: Array, b: Array) -> Array:
-        self.saved = a, b
-        return self.backend.maximum(a, b)
-
-    def backward(self, grad: Array) -> Pair:
-        a, b = self.saved
-        back = self.backend
-        shared = back.where(back.equal(a, b), back.multiply(grad, 0.5), grad)
-        grad_a = back.where(back.greater(b, a), 0.0, shared) if self.needs[0] else None
-        return grad_a, back.where(back.greater(a, b), 0.0, shared) if self.needs[1] else None
 
 
 class WithScalar(Function):
@@ -192,8 +184,11 @@ class ScalarPower(WithScalar):
         return y
 
     def backward(self, grad: Array) -> Array:
-        slope = self.backend.log(self.backend.full((), self.scalar, grad.dtype))
-        return self.backend.multiply(grad, self.backend.multiply(self.saved, slope))
+        back, y = self.backend, self.saved
+        if self.scalar == 0.0:  # slope 0, and minus infinity where x is negative and y infinite
+            return back.multiply(grad, back.where(back.greater(y, 1.0), back.negative(y), 0.0))
+        slope = back.log(back.full((), self.scalar, grad.dtype))
+        return back.multiply(grad, back.multiply(y, slope))
 
 
 class Negative(Function):
@@ -250,51 +245,3 @@ class Sqrt(Function):
 
     def backward(self, grad: Array) -> Array:
         return self.backend.divide(self.backend.multiply(grad, 0.5), self.saved)
-
-
-class Where(Binary):
-    """a where condition holds, else b; the condition, a bool array, is an option."""
-
-    __slots__ = ("condition",)
-
-    def __init__(self, condition: Array) -> None:
-        self.condition = condition
-
-    def forward(self, a: Array, b: Array) -> Array:
-        return self.backend.where(self.condition, a, b)
-
-    def backward(self, grad: Array) -> Pair:
-        back = self.backend
-        grad_a = back.where(self.condition, grad, 0.0) if self.needs[0] else None
-        return grad_a, back.where(self.condition, 0.0, grad) if self.needs[1] else None
-
-
-def maximum(a: Tensor, b: Any) -> Tensor:
-    """Elementwise larger of the two; NaN if either is NaN. Tied entries take half the gradient each."""
-    return Maximum()(a, as_tensor(b, a))
-
-
-def minimum(a: Tensor, b: Any) -> Tensor:
-    """Elementwise smaller of the two; NaN if either is NaN. Tied entries take half the gradient each."""
-    return -Maximum()(-a, -as_tensor(b, a))
-
-
-def where(condition: Tensor, a: Any, b: Any) -> Tensor:
-    """a where condition holds, else b. condition: a bool tensor; at most one of a and b is a scalar or an array."""
-    if condition.dtype.kind != "b":
-        raise ShapeError(f"where: the condition must be a bool tensor, got {condition.dtype}")
-    a = as_tensor(a, b if hasattr(b, "_array") else condition)
-    b = as_tensor(b, a)
-    return Where(condition._array)(a, b)
-
-
-def compare(name: str, a: Tensor, b: Any, swap: bool = False) -> Tensor:
-    """A comparison primitive of the backend as a bool tensor without graph."""
-    operand: Any = b
-    if not isinstance(b, int | float):
-        other = as_tensor(b, a)
-        if other.backend is not a.backend:
-            raise BackendMismatch(f"{name}: tensors on backends {a.backend.name!r} and {other.backend.name!r}")
-        operand = other._array
-    left, right = (operand, a._array) if swap else (a._array, operand)
-    return a._wrap(getattr(a.backend, name)(left, right), a.backend)

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcore.errors import ArgumentError
-from gradcore.ops.shape import Reshape, StridedSlice, take
+from gradcore.ops.shape import PermuteDims, Reshape, StridedSlice, take
 
 if TYPE_CHECKING:
     from gradcore.tensor import Tensor
 
 
 def getitem(x: Tensor, key: Any) -> Tensor:
-    """x[key]. Raises ArgumentError for an index out of range, bool masks, or two index arrays."""
-    keys = _expand(key if isinstance(key, tuple) else (key,), x.ndim)
+    """x[key], as in NumPy. Raises ArgumentError for an index out of range, bool masks, or two index arrays."""
+    given = key if isinstance(key, tuple) else (key,)
+    keys = _expand(given, x.ndim)
     starts, stops, steps, shape = [], [], [], []
     chosen: tuple[int, Any] | None = None  # (axis of the sliced tensor, index array)
     axis = kept = 0
@@ -25,7 +26,10 @@ def getitem(x: Tensor, key: Any) -> Tensor:
             continue
         size = x.shape[axis]
         if isinstance(k, slice):
-            start, stop, step = k.indices(size)
+            try:
+                start, stop, step = k.indices(size)
+            except (TypeError, ValueError) as error:
+                raise ArgumentError(f"getitem: {k}: {error}") from None
             length = len(range(start, stop, step))
             if length == 0:
                 start, stop, step = 0, 0, 1
@@ -58,8 +62,18 @@ def getitem(x: Tensor, key: Any) -> Tensor:
         y = Reshape(tuple(shape))(y)
     if chosen is not None:
         before = sum(1 for k in keys[: _position(keys)] if k is None)
-        y = take(y, chosen[1], chosen[0] + before)
+        at, rest = chosen[0] + before, y.ndim - 1
+        y = take(y, chosen[1], at)
+        if _apart(given):
+            moved = list(range(at, at + y.ndim - rest))
+            y = PermuteDims((*moved, *(i for i in range(y.ndim) if i not in moved)))(y)
     return y
+
+
+def _apart(keys: tuple[Any, ...]) -> bool:
+    """Whether integers stand apart from the index array: NumPy then puts the array's axes first."""
+    places = [i for i, k in enumerate(keys) if k is not None and k is not Ellipsis and not isinstance(k, slice)]
+    return places[-1] - places[0] + 1 != len(places)
 
 
 def _expand(keys: tuple[Any, ...], ndim: int) -> tuple[Any, ...]:

@@ -91,6 +91,13 @@ def max(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
     return Max(axes, keepdims)(x)
 
 
+def min(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Smallest over `axis`; NaN if there is one. Raises ArgumentError over no elements."""
+    axes = many_axes("min", axis, x.ndim)
+    _refuse_empty("min", x, axes)
+    return -Max(axes, keepdims)(-x)
+
+
 def var(x: Tensor, axis: Axes = None, keepdims: bool = False, correction: float = 0.0) -> Tensor:
     """Variance over `axis`: squared deviations from the mean over count - correction (1 is Bessel's)."""
     axes = many_axes("var", axis, x.ndim)

@@ -6,13 +6,14 @@ Their outputs may share memory with the operand, so both share one version. Next
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcore.errors import ArgumentError, BackendMismatch, DTypeError, ShapeError
-from gradcore.function import Function
+from gradcore.function import Function, watch
 from gradcore.ops.axes import Axes, full_shape, many_axes, one_axis
 
 if TYPE_CHECKING:
@@ -186,8 +187,12 @@ def expand_dims(x: Tensor, axis: int) -> Tensor:
 
 def broadcast_to(x: Tensor, shape: Sequence[int]) -> Tensor:
     """Stretch axes of size 1, and add axes in front."""
-    target = tuple(shape)
-    if any(n not in (1, target[i - x.ndim]) for i, n in enumerate(x.shape)) or x.ndim > len(target):
+    try:
+        target = tuple(operator.index(n) for n in shape)
+    except TypeError:
+        raise ArgumentError(f"broadcast_to: a shape is a tuple of integers, got {shape!r}") from None
+    stretches = x.ndim <= len(target) and min(target, default=0) >= 0
+    if not stretches or any(n not in (1, target[i - x.ndim]) for i, n in enumerate(x.shape)):
         raise ShapeError(f"broadcast_to: shape {x.shape} does not stretch to {target}")
     return BroadcastTo(target)(x)
 
@@ -208,7 +213,13 @@ def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Join tensors of one shape along a new axis."""
-    return concat([expand_dims(t, axis) for t in tensors], axis)
+    tensors = list(tensors)
+    if not tensors:
+        raise ArgumentError("stack: at least one tensor is needed")
+    for t in tensors:
+        if t.shape != tensors[0].shape:
+            raise ShapeError(f"stack: got {tensors[0].shape} and {t.shape}, they must be equal")
+    return concat([expand_dims(t, axis) for t in tensors], one_axis("stack", axis, tensors[0].ndim + 1))
 
 
 def take(x: Tensor, indices: Any, axis: int = 0) -> Tensor:
@@ -221,7 +232,7 @@ def take(x: Tensor, indices: Any, axis: int = 0) -> Tensor:
     array = index_array("take", indices, x, x.shape[at])
     if hasattr(indices, "_array"):
         x.backend.check_indices(array, x.shape[at], "take")
-    return Take(array, at)(x)
+    return watch(Take(array, at)(x), indices)
 
 
 def index_array(operation: str, indices: Any, x: Tensor, length: int, ignore: int | None = None) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradcore.errors import ArgumentError, ShapeError
-from gradcore.function import Function
+from gradcore.function import Function, watch
 from gradcore.ops.axes import one_axis
 from gradcore.ops.shape import index_array
 
@@ -68,12 +68,12 @@ class SoftmaxCrossEntropy(Function):
 
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """exp(x) / sum(exp(x)) along `axis`."""
-    return Softmax(one_axis("softmax", axis, x.ndim))(x)
+    return Softmax(_filled_axis("softmax", x, axis))(x)
 
 
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     """x - log(sum(exp(x))) along `axis`; exact for logits of any size."""
-    return LogSoftmax(one_axis("log_softmax", axis, x.ndim))(x)
+    return LogSoftmax(_filled_axis("log_softmax", x, axis))(x)
 
 
 def cross_entropy(logits: Tensor, labels: Any, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
@@ -83,12 +83,20 @@ def cross_entropy(logits: Tensor, labels: Any, ignore_index: int = -100, reducti
     is no class, DTypeError for labels that are not integers.
     """
     check_reduction("cross_entropy", reduction)
-    if logits.ndim != 2:
-        raise ShapeError(f"cross_entropy: logits must be (N, C), got {logits.shape}")
+    if logits.ndim != 2 or logits.shape[1] == 0:
+        raise ShapeError(f"cross_entropy: logits must be (N, C) with C at least 1, got {logits.shape}")
     array = index_array("cross_entropy", labels, logits, logits.shape[1], ignore_index)
     if array.shape != logits.shape[:1]:
         raise ShapeError(f"cross_entropy: got labels {array.shape} for logits {logits.shape}, expected one label a row")
-    return SoftmaxCrossEntropy(array, ignore_index, reduction)(logits)
+    return watch(SoftmaxCrossEntropy(array, ignore_index, reduction)(logits), labels)
+
+
+def _filled_axis(operation: str, x: Tensor, axis: int) -> int:
+    """axis as 0..ndim-1, if there is something along it."""
+    index = one_axis(operation, axis, x.ndim)
+    if x.shape[index] == 0:
+        raise ArgumentError(f"{operation}: no elements along axis {axis} of shape {x.shape}")
+    return index
 
 
 def check_reduction(operation: str, reduction: str) -> None:

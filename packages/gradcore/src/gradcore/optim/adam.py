@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gradcore.optim.optimizer import Arrays, Optimizer, check_number
+from gradcore.convert import check_number
+from gradcore.optim.optimizer import Arrays, Optimizer
 from gradcore.tensor import Tensor
 
 

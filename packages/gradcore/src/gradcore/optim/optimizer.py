@@ -8,31 +8,39 @@ Next: sgd.py, adam.py, in order of complexity.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from gradcore.autograd import Leaf
 from gradcore.backend.protocol import Array
+from gradcore.convert import check_number
 from gradcore.errors import ArgumentError, BackendMismatch
 from gradcore.nn import attributes
+from gradcore.nn.parameter import Parameter
 from gradcore.tensor import Tensor
 
 Arrays = Sequence[Array]
 
 
 class Optimizer:
-    """Base: a subclass names its state in `_new_state` and writes `_update`."""
+    """Base: a subclass adds its tensors to `_state` and writes `_update`."""
 
     def __init__(self, parameters: Iterable[Tensor], lr: float) -> None:
         name = type(self).__name__
+        if isinstance(parameters, Tensor):
+            raise ArgumentError(f"{name}: parameters must be a list of tensors, got one tensor: write [tensor]")
         self.parameters = list(parameters)
         if not self.parameters:
             raise ArgumentError(f"{name}: the list of parameters is empty")
         for i, p in enumerate(self.parameters):
-            if not isinstance(p, Tensor) or not p.requires_grad or p._version is None:
-                raise ArgumentError(f"{name}: item {i} of the parameters is no tensor with requires_grad=True")
+            frozen = isinstance(p, Parameter) and p._node is None  # skipped, as a gradient of None is
+            if not isinstance(p, Tensor) or not (frozen or p._node.__class__ is Leaf):
+                what = "a tensor that was computed or wants no gradient" if isinstance(p, Tensor) else repr(p)
+                raise ArgumentError(f"{name}: item {i} of the parameters must have requires_grad=True, got {what}")
+        if all(p._node is None for p in self.parameters):
+            raise ArgumentError(f"{name}: every parameter is frozen (requires_grad=False)")
         if len({id(p) for p in self.parameters}) != len(self.parameters):
             raise ArgumentError(f"{name}: a parameter is in the list twice")
         self.backend = self.parameters[0].backend
@@ -87,8 +95,19 @@ class Optimizer:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what state_dict gave. All or nothing: raises ArgumentError before any change."""
-        attributes.load(self._named_state(), state, f"{type(self).__name__}.load_state_dict")
-        self._lr = float(self._rate)
+        self._take(self.check_state(state))
+
+    def check_state(self, state: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """state as host arrays; ArgumentError if load_state_dict cannot take it."""
+        name = f"{type(self).__name__}.load_state_dict"
+        values = attributes.check(self._named_state(), state, name)
+        check_number(name, "lr", float(values["lr"]))
+        return values
+
+    def _take(self, values: Mapping[str, np.ndarray]) -> None:
+        for name, tensor in self._named_state().items():
+            tensor.copy_(values[name])
+        self._lr = float(values["lr"])
 
     def _named_state(self) -> dict[str, Tensor]:
         named = {f"{name}.{i}": t for name, tensors in self._state.items() for i, t in enumerate(tensors)}
@@ -104,15 +123,3 @@ class Optimizer:
     def __repr__(self) -> str:
         count = sum(p.size for p in self.parameters)
         return f"{type(self).__name__}(lr={self.lr:g})  # {len(self.parameters)} tensors, {count:,} parameters"
-
-
-def check_number(operation: str, name: str, value: float, below: float = math.inf) -> float:
-    """value as a float, if 0 <= value < below (so NaN and infinity are refused); else ArgumentError."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{operation}: {name} must be a number, got {value!r}") from None
-    if not 0.0 <= number < below:
-        limit = "finite" if below == math.inf else f"below {below:g}"
-        raise ArgumentError(f"{operation}: {name} must be at least 0 and {limit}, got {value}")
-    return number

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gradcore.convert import check_number, whole_number
 from gradcore.errors import ArgumentError
-from gradcore.optim.optimizer import Optimizer, check_number
+from gradcore.optim.optimizer import Optimizer
 
 
 class Schedule:
@@ -40,8 +41,22 @@ class Schedule:
         return {"base": self.base, "count": self.count}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where state_dict was taken. Raises ArgumentError before any change."""
+        self.optimizer.lr = self.check_state(state)
         self.base, self.count = float(state["base"]), int(state["count"])
-        self.optimizer.lr = self.rate(self.count)
+
+    def check_state(self, state: Mapping[str, Any]) -> float:
+        """The rate under this state; ArgumentError if load_state_dict cannot take it."""
+        name, before = f"{type(self).__name__}.load_state_dict", self.base
+        missing = {"base", "count"} - set(state)
+        if missing:
+            raise ArgumentError(f"{name}: missing {', '.join(sorted(missing))}")
+        count = whole_number(name, "count", state["count"], 0)
+        try:
+            self.base = check_number(name, "base", state["base"])
+            return check_number(name, "lr", self.rate(count))
+        finally:
+            self.base = before
 
 
 class LambdaLR(Schedule):
@@ -59,9 +74,10 @@ class StepLR(Schedule):
     """base * gamma ** (count // step_size)."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1) -> None:
-        if step_size < 1:
-            raise ArgumentError(f"StepLR: step_size must be at least 1, got {step_size}")
-        self.step_size, self.gamma = step_size, check_number("StepLR", "gamma", gamma)
+        self.step_size, self.gamma = (
+            whole_number("StepLR", "step_size", step_size, 1),
+            check_number("StepLR", "gamma", gamma),
+        )
         super().__init__(optimizer)
 
     def rate(self, count: int) -> float:
@@ -83,9 +99,10 @@ class CosineAnnealingLR(Schedule):
     """From base to `least` along half a cosine over `total` steps, then `least` (Loshchilov and Hutter 2017)."""
 
     def __init__(self, optimizer: Optimizer, total: int, least: float = 0.0) -> None:
-        if total < 1:
-            raise ArgumentError(f"CosineAnnealingLR: total must be at least 1, got {total}")
-        self.total, self.least = total, check_number("CosineAnnealingLR", "least", least)
+        self.total, self.least = (
+            whole_number("CosineAnnealingLR", "total", total, 1),
+            check_number("CosineAnnealingLR", "least", least),
+        )
         super().__init__(optimizer)
 
     def rate(self, count: int) -> float:
@@ -97,9 +114,7 @@ class LinearWarmupLR(Schedule):
     """base * (count + 1) / total for the first `total` steps, then base."""
 
     def __init__(self, optimizer: Optimizer, total: int) -> None:
-        if total < 1:
-            raise ArgumentError(f"LinearWarmupLR: total must be at least 1, got {total}")
-        self.total = total
+        self.total = whole_number("LinearWarmupLR", "total", total, 1)
         super().__init__(optimizer)
 
     def rate(self, count: int) -> float:

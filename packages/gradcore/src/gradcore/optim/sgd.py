@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from gradcore.convert import check_number
 from gradcore.errors import ArgumentError
-from gradcore.optim.optimizer import Arrays, Optimizer, check_number
+from gradcore.optim.optimizer import Arrays, Optimizer
 from gradcore.tensor import Tensor
 
 
