@@ -68,11 +68,11 @@ void bind_indexing(nb::module_ &m);
 void bind_matmul(nb::module_ &m);
 void bind_graph(nb::module_ &m);
 void bind_planted(nb::module_ &m);
-__attribute__((weak)) void bind_conv2d(nb::module_ &m);
-__attribute__((weak)) void bind_pool2d(nb::module_ &m);
-__attribute__((weak)) void bind_softmax(nb::module_ &m);
-__attribute__((weak)) void bind_optim(nb::module_ &m);
-__attribute__((weak)) void bind_norm(nb::module_ &m);
+void bind_conv2d(nb::module_ &m);
+void bind_pool2d(nb::module_ &m);
+void bind_softmax(nb::module_ &m);
+void bind_optim(nb::module_ &m);
+void bind_norm(nb::module_ &m);
 
 } // namespace gradcuda
 

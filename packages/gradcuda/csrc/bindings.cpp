@@ -41,15 +41,10 @@ NB_MODULE(_ext, m) {
     bind_indexing(m);
     bind_matmul(m);
     bind_graph(m);
-    if (bind_conv2d)
-        bind_conv2d(m);
-    if (bind_pool2d)
-        bind_pool2d(m);
-    if (bind_softmax)
-        bind_softmax(m);
-    if (bind_optim)
-        bind_optim(m);
-    if (bind_norm)
-        bind_norm(m);
+    bind_conv2d(m);
+    bind_pool2d(m);
+    bind_softmax(m);
+    bind_optim(m);
+    bind_norm(m);
     bind_planted(m);
 }

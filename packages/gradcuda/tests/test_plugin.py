@@ -39,7 +39,7 @@ def test_auto_passes_by_and_says_so() -> None:
 def test_the_extension_itself_refuses_politely() -> None:
     from gradcuda import _ext
 
-    with pytest.raises(BackendUnavailable, match="^CUDA finds no device: "):
+    with pytest.raises(BackendUnavailable, match=r"^CUDA finds no device: "):
         _ext.create_context(0, False, "auto", [], [])
 
 

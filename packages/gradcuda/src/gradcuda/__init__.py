@@ -21,7 +21,7 @@ def cuda_backend(
     """A new CUDA backend beside the registry's own, with options: see CudaBackend.
 
     >>> cuda_backend(conv="direct").device  # doctest: +SKIP
-    'NVIDIA H200 (cuda:0), convolution: direct'
+    'NVIDIA H200 (cuda:0), convolution: direct (cuDNN not used)'
     """
     from gradcuda.backend import CudaBackend
 

@@ -44,7 +44,8 @@ class CudaBackend(BaseBackend):
             self._context = _ext.create_context(index, tf32, self.conv, candidates(CUBLAS), candidates(CUDNN))
         except BackendUnavailable as error:
             raise BackendUnavailable(f"backend {name!r} is not available: {error}") from None
-        self.device = f"{self._context.device_name} (cuda:{self._context.device}), convolution: {self.conv}"
+        cudnn = f"{_ext.cudnn_version(candidates(CUDNN))}" if self.conv == "cudnn" else "(cuDNN not used)"
+        self.device = f"{self._context.device_name} ({self.name}), convolution: {self.conv} {cudnn}"
 
     # memory
 
@@ -122,6 +123,7 @@ class CudaBackend(BaseBackend):
     # linear algebra and random numbers
 
     matmul = staticmethod(_ext.matmul)
+    linear = staticmethod(_ext.linear)
     random_uniform = staticmethod(_ext.random_uniform)
 
     # derived operations with kernels of their own
