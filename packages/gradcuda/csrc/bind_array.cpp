@@ -6,7 +6,6 @@
 
 #include "shape.h"
 
-#include <cstdlib>
 #include <cuda_runtime.h>
 #include <nanobind/ndarray.h>
 
@@ -16,7 +15,7 @@ PyObject *dtype_objects[6];
 
 namespace {
 
-PyObject *numpy_dtype; // numpy.dtype
+PyObject *numpy_dtype, *numpy_empty; // NumPy's functions dtype and empty
 
 nb::dlpack::dtype dlpack_dtype(DType dtype) {
     switch (dtype) {
@@ -69,23 +68,17 @@ DeviceArray upload(Context &context, const nb::ndarray<nb::ro, nb::c_contig, nb:
 }
 
 // The values in a new NumPy array; waits for them, and raises what a kernel has reported.
-nb::ndarray<nb::numpy> to_numpy(const DeviceArray &x) {
+nb::object to_numpy(const DeviceArray &x) {
     Context &context = x.context();
     context.enter_host("to_numpy");
     Scope scope("to_numpy", x);
-    void *host = std::malloc(std::max<size_t>(x.bytes(), 1));
-    if (host == nullptr)
-        throw std::bad_alloc();
-    nb::capsule owner(host, [](void *p) noexcept { std::free(p); });
-    {
-        nb::gil_scoped_release unlocked;
-        if (x.count() > 0)
-            CUDA_CHECK(cudaMemcpyAsync(host, x.data(), x.bytes(), cudaMemcpyDeviceToHost, context.stream()));
-        context.synchronize("to_numpy");
-    }
-    size_t sizes[MAX_DIMS];
-    copy_size(x.shape, sizes);
-    return nb::ndarray<nb::numpy>(host, x.shape.ndim, sizes, owner, nullptr, dlpack_dtype(x.dtype));
+    nb::object out = nb::borrow(numpy_empty)(nb::cast(x.shape), nb::cast(x.dtype)); // with NumPy's own dtype object
+    auto host = nb::cast<nb::ndarray<nb::c_contig, nb::device::cpu>>(out);
+    nb::gil_scoped_release unlocked;
+    if (x.count() > 0)
+        CUDA_CHECK(cudaMemcpyAsync(host.data(), x.data(), x.bytes(), cudaMemcpyDeviceToHost, context.stream()));
+    context.synchronize("to_numpy");
+    return out;
 }
 
 // Let `stream` (DLPack's number for one; -1: no wish) wait for all our work so far.
@@ -176,8 +169,9 @@ void refuse_dtype(const char *operation, DType dtype) {
 }
 
 void bind_array(nb::module_ &m) {
-    nb::object make = nb::module_::import_("numpy").attr("dtype");
-    numpy_dtype = make.inc_ref().ptr(); // NumPy's own objects live as long as the process
+    nb::object numpy = nb::module_::import_("numpy"), make = numpy.attr("dtype"), new_array = numpy.attr("empty");
+    numpy_empty = new_array.release().ptr(); // these are never given back: NumPy lives as long as the process
+    numpy_dtype = nb::object(make).release().ptr();
     for (int i = 0; i < 6; ++i)
         dtype_objects[i] = make(dtype_name(static_cast<DType>(i))).release().ptr();
 
@@ -205,7 +199,7 @@ void bind_array(nb::module_ &m) {
             return std::make_pair(static_cast<int>(nb::device::cuda::value), x.context().device());
         });
     m.def("upload", &upload, "context"_a, "host"_a.noconvert());
-    m.def("to_numpy", &to_numpy, "x"_a);
+    m.def("to_numpy", &to_numpy, "x"_a, nb::sig("def to_numpy(x: DeviceArray) -> numpy.ndarray"));
     m.def("import_dlpack", &import_dlpack, "context"_a, "capsule"_a);
     m.def(
         "same_context", [](const DeviceArray &x, const Context &context) { return &x.context() == &context; }, "x"_a,
