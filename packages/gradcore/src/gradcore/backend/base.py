@@ -3,7 +3,7 @@
 An override is the only switch there is: no flag, no lookup, nothing on the hot path. Every method here has the same
 contract as its override, and the conformance suite holds both against one float64 reference.
 
-Next: numpy.py, the built-in backend; protocol.py, the primitives.
+Next: fused.py, what a peephole calls; numpy.py, the built-in backend; protocol.py, the primitives.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from gradcore.backend.fused import FusedOperations
 from gradcore.backend.protocol import CAPABILITIES, Array, Backend, Shape
 from gradcore.errors import ArgumentError, NotSupported
 
@@ -23,7 +24,7 @@ else:
     Primitives = object  # a missing primitive must be missing, not a Protocol's empty method
 
 
-class BaseBackend(Primitives):
+class BaseBackend(FusedOperations, Primitives):
     """Derive a backend from this and implement the primitives of `Backend`."""
 
     name = "unnamed"

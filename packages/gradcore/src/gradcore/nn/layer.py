@@ -39,6 +39,9 @@ class Call(NamedTuple):
     backend: BaseBackend
 
 
+FUSED: Any = object()  # a layer's last call when it ran as a part of a fused operation: it has no borders
+
+
 class LayerInput(Function):
     """Marks where a layer begins when its input has no Function of its own; the values pass through."""
 
@@ -102,6 +105,8 @@ class Layer:
         last = self._last
         if last is None:
             raise GraphError(f"{name}: call the layer first, outside no_grad, and with one tensor as its result")
+        if last is FUSED:
+            raise GraphError(f"{name}: the layer ran fused with its neighbours: build Sequential(..., fuse=False)")
         if last.root is None:
             raise GraphError(f"{name}: a backward written by hand replaces the tape's: there is no super().backward")
         start = autograd.start_gradient(name, last, grad_output)

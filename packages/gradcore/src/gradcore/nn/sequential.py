@@ -1,4 +1,4 @@
-"""Sequential: layers one after the other."""
+"""Sequential: layers one after the other, neighbours fused where there is one operation for them (fusion.py)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradcore.errors import ArgumentError
+from gradcore.nn import fusion
 from gradcore.nn.attributes import members
 from gradcore.nn.layer import Layer
 from gradcore.tensor import Tensor
@@ -13,6 +14,9 @@ from gradcore.tensor import Tensor
 
 class Sequential(Layer):
     """Calls its layers in order; children are named "0", "1", ... as in PyTorch.
+
+    fuse: call neighbours such as Conv2d, ReLU, MaxPool2d as one operation (fusion.py). The values are the same; the
+    single layers' own `backward` then needs fuse=False.
 
     >>> import gradcore.nn as nn
     >>> nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1))
@@ -23,14 +27,17 @@ class Sequential(Layer):
     )  # 33 parameters
     """
 
-    def __init__(self, *layers: Layer) -> None:
+    def __init__(self, *layers: Layer, fuse: bool = True) -> None:
         for i, layer in enumerate(layers):
             if not isinstance(layer, Layer):
                 raise ArgumentError(f"Sequential: argument {i} must be a Layer, got {type(layer).__name__}")
         self._layers = list(layers)
+        self.fuse = fuse
         super().__init__(backend=next((p.backend for p in self.parameters()), None))
 
     def forward(self, x: Tensor) -> Tensor:
+        if self.fuse:
+            return fusion.run(self._layers, x)
         for layer in self._layers:
             x = layer(x)
         return x
@@ -41,7 +48,7 @@ class Sequential(Layer):
 
     def __getitem__(self, index: int | slice) -> Any:
         """A layer, or for a slice a Sequential of the same layers."""
-        return Sequential(*self._layers[index]) if isinstance(index, slice) else self._layers[index]
+        return Sequential(*self._layers[index], fuse=self.fuse) if isinstance(index, slice) else self._layers[index]
 
     def __len__(self) -> int:
         return len(self._layers)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from gradcore.tensor import Tensor
 
 
+Options = tuple["Pair", "Pair", "Pair", int]  # stride, padding, dilation, groups
+
+
 class Conv2d(Function):
     """x (N, C, H, W), weight (O, C/groups, KH, KW), bias (O,) or none: y (N, O, OH, OW)."""
 
@@ -54,6 +57,14 @@ def conv2d(
 ) -> Tensor:
     """Convolve x (N, C, H, W) with weight (O, C/groups, KH, KW). Raises ShapeError and ArgumentError."""
     options = check_options("conv2d", stride, padding, dilation, groups)
+    check_operands(x, weight, bias, options)
+    step = Conv2d(*options)
+    return step(x, weight) if bias is None else step(x, weight, bias)
+
+
+def check_operands(x: Tensor, weight: Tensor, bias: Tensor | None, options: Options) -> Pair:
+    """(OH, OW) of a convolution with options in their one form; ShapeError if the operands do not fit."""
+    groups = options[3]
     image_shape("conv2d", x.shape)
     if weight.ndim != 4 or 0 in weight.shape:
         raise ShapeError(f"conv2d: weight must be (O, C/groups, KH, KW) with no size 0, got {weight.shape}")
@@ -64,14 +75,11 @@ def conv2d(
         )
     if bias is not None and bias.shape != weight.shape[:1]:
         raise ShapeError(f"conv2d: got bias {bias.shape}, expected {weight.shape[:1]} for weight {weight.shape}")
-    output_size("conv2d", x.shape[2:], weight.shape[2:], *options[:3])  # type: ignore[arg-type]
-    step = Conv2d(*options)
-    return step(x, weight) if bias is None else step(x, weight, bias)
+    kernel = weight.shape[2], weight.shape[3]
+    return output_size("conv2d", x.shape[2:], kernel, *options[:3])
 
 
-def check_options(
-    operation: str, stride: Any, padding: Any, dilation: Any, groups: int
-) -> tuple[Pair, Pair, Pair, int]:
+def check_options(operation: str, stride: Any, padding: Any, dilation: Any, groups: int) -> Options:
     """The options in their one form; ArgumentError names the one that makes no sense."""
     if not isinstance(groups, int) or groups < 1:
         raise ArgumentError(f"{operation}: groups must be an integer of at least 1, got {groups!r}")

@@ -9,7 +9,7 @@ from gradcore.errors import ShapeError
 from gradcore.function import Function, as_tensor
 
 if TYPE_CHECKING:
-    from gradcore.backend.protocol import Array
+    from gradcore.backend.protocol import Array, Shape
     from gradcore.tensor import Tensor
 
 
@@ -42,8 +42,11 @@ class Linear(Function):
 
     def backward(self, grad: Array) -> Any:
         x, weight = self.saved
-        back, shape = self.backend, grad.shape
-        grad = back.reshape(grad, (x.shape[0], weight.shape[0]))
+        return self.rule(self.backend.reshape(grad, (x.shape[0], weight.shape[0])), x, weight, grad.shape)
+
+    def rule(self, grad: Array, x: Array, weight: Array, shape: Shape) -> Any:
+        """Gradients of x, weight and bias from grad (rows, out); shape is that of the output."""
+        back = self.backend
         grad_x = grad_weight = None
         if self.needs[0]:
             grad_x = back.reshape(back.linear_backward_input(grad, weight), (*shape[:-1], weight.shape[1]))
@@ -74,10 +77,13 @@ def matmul(a: Tensor, b: Any) -> Tensor:
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """y = x @ weight.T + bias. x (..., in), weight (out, in), bias (out,)."""
+    check_linear(x, weight, bias)
+    return Linear()(x, weight) if bias is None else Linear()(x, weight, bias)
+
+
+def check_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    """Raise ShapeError if the operands of a linear layer do not fit."""
     if weight.ndim != 2 or x.ndim == 0 or x.shape[-1] != weight.shape[1]:
         raise ShapeError(f"linear: got input {x.shape} and weight {weight.shape}, expected (..., in) and (out, in)")
-    if bias is None:
-        return Linear()(x, weight)
-    if bias.shape != (weight.shape[0],):
+    if bias is not None and bias.shape != (weight.shape[0],):
         raise ShapeError(f"linear: got bias {bias.shape}, expected {(weight.shape[0],)} for weight {weight.shape}")
-    return Linear()(x, weight, bias)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gradcore.tensor import Tensor
 
 PairLike = int | tuple[int, int]
+Window = tuple["Pair", "Pair", "Pair", "Pair"]  # kernel, stride, padding, dilation
 
 
 class MaxPool2d(Function):
@@ -66,12 +67,9 @@ def max_pool2d(
     ceil_mode: bool = False,
 ) -> Tensor:
     """Largest entry of each window of x (N, C, H, W); stride defaults to the kernel size."""
-    kernel, step, pad, spread = check_window("max_pool2d", kernel_size, stride, padding, dilation)
-    size = image_shape("max_pool2d", x.shape)[2:]
-    out = output_size("max_pool2d", size, kernel, step, pad, spread, ceil_mode)
-    if spread != (1, 1):
-        _refuse_empty_windows(size, kernel, step, pad, spread, out)
-    return MaxPool2d(kernel, step, pad, spread, out)(x)
+    window = check_window("max_pool2d", kernel_size, stride, padding, dilation)
+    out = max_pool_size(image_shape("max_pool2d", x.shape)[2:], window, ceil_mode)
+    return MaxPool2d(*window, out)(x)
 
 
 def avg_pool2d(
@@ -92,9 +90,7 @@ def avg_pool2d(
     return AvgPool2d(kernel, step, pad, out, bool(count_include_pad))(x)
 
 
-def check_window(
-    operation: str, kernel_size: Any, stride: Any, padding: Any, dilation: Any
-) -> tuple[Pair, Pair, Pair, Pair]:
+def check_window(operation: str, kernel_size: Any, stride: Any, padding: Any, dilation: Any) -> Window:
     """(kernel, stride, padding, dilation) in their one form; ArgumentError names what makes no sense."""
     kernel = pair(operation, "kernel_size", kernel_size, 1)
     step = kernel if stride is None else pair(operation, "stride", stride, 1)
@@ -105,6 +101,14 @@ def check_window(
         if p > reach // 2:
             raise ArgumentError(f"{operation}: padding {p} is more than half of the kernel's reach {reach}")
     return kernel, step, pad, spread
+
+
+def max_pool_size(size: Shape, window: Window, ceil_mode: bool) -> Pair:
+    """(OH, OW) for an input plane of `size`; ShapeError if the window is too large, or steps over the input."""
+    out = output_size("max_pool2d", size, *window, ceil_mode)
+    if window[3] != (1, 1):
+        _refuse_empty_windows(size, *window, out)
+    return out
 
 
 def _refuse_empty_windows(size: Shape, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair, out: Pair) -> None:

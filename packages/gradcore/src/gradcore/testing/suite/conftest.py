@@ -1,0 +1,3 @@
+"""Brings the fixtures to the suite, and to nothing else."""
+
+from gradcore.testing.fixtures import *  # noqa: F403
