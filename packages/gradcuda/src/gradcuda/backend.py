@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from gradcore.backend import BaseBackend, Scalar, Shape
+from gradcore.backend import BaseBackend, Pair, Scalar, Shape
 from gradcore.convert import host_array
 from gradcore.errors import ArgumentError, BackendUnavailable
 from gradcuda import _ext
 from gradcuda._ext import DeviceArray, Graph
+from gradcuda.convolution import CONVOLUTIONS, describe
 from gradcuda.libraries import CUBLAS, CUDNN, candidates
 
-CONVOLUTIONS = ("auto", "direct", "unroll", "implicit_gemm", "cudnn")
 PRECISIONS = ("float32", "tf32")
 CUDA = 2  # DLPack's device types
 CUDA_MANAGED = 13
@@ -44,8 +44,9 @@ class CudaBackend(BaseBackend):
             self._context = _ext.create_context(index, tf32, self.conv, candidates(CUBLAS), candidates(CUDNN))
         except BackendUnavailable as error:
             raise BackendUnavailable(f"backend {name!r} is not available: {error}") from None
-        cudnn = f"{_ext.cudnn_version(candidates(CUDNN))}" if self.conv == "cudnn" else "(cuDNN not used)"
-        self.device = f"{self._context.device_name} ({self.name}), convolution: {self.conv} {cudnn}"
+        if tf32 and self._context.capability < 80:
+            raise ArgumentError(f"precision: {self._context.device_name} has no tf32 (from compute capability 8.0 on)")
+        self.device = f"{self._context.device_name} ({self.name}), {describe(self.conv)}"
 
     # memory
 
@@ -153,6 +154,10 @@ class CudaBackend(BaseBackend):
     max_pool2d_backward = staticmethod(_ext.max_pool2d_backward)
     avg_pool2d = staticmethod(_ext.avg_pool2d)
     avg_pool2d_backward = staticmethod(_ext.avg_pool2d_backward)
+
+    def _unpool(self, grad: DeviceArray, indices: DeviceArray, conv_size: Pair, pool: Any) -> DeviceArray:
+        """For the fused operations. A closed entry's index, -1, is no position: the kernel gathers, so it adds nothing."""
+        return self.max_pool2d_backward(grad, indices, (*grad.shape[:2], *conv_size), *pool)
 
     # GraphCapture
 
