@@ -45,8 +45,7 @@ Conv2dAlgorithm choose_conv2d(const std::string &name, const Conv2dShape &s, Con
 
 // conv2d_direct.cu
 template <class T>
-void conv2d_direct_forward(T *y, const T *x, const T *weight, const T *bias, const Conv2dShape &s,
-                           cudaStream_t stream);
+void conv2d_direct_forward(T *y, const T *x, const T *weight, const T *bias, const Conv2dShape &s, cudaStream_t stream);
 template <class T>
 void conv2d_direct_backward_input(T *dx, const T *grad, const T *weight, const Conv2dShape &s, cudaStream_t stream);
 template <class T>

@@ -123,8 +123,9 @@ void conv2d_direct_backward_input(T *dx, const T *grad, const T *weight, const C
     const int64_t size = s.x_size();
     if (size == 0)
         return;
-    conv2d_direct_backward_input_kernel<T><<<grid_for(size), BLOCK, 0, stream>>>(
-        dx, grad, weight, s, FastDivide(s.plane()), FastDivide(s.w), FastDivide(s.c), FastDivide(s.stride_h), FastDivide(s.stride_w), size);
+    conv2d_direct_backward_input_kernel<T>
+        <<<grid_for(size), BLOCK, 0, stream>>>(dx, grad, weight, s, FastDivide(s.plane()), FastDivide(s.w),
+                                               FastDivide(s.c), FastDivide(s.stride_h), FastDivide(s.stride_w), size);
     check_launch("conv2d_direct_backward_input_kernel");
 }
 

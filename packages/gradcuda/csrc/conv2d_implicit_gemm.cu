@@ -14,10 +14,6 @@ namespace {
 
 // ------------------------------------------------------------------------------------------------ kernels
 
-template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
-    T v[N];
-};
-
 // product (rows, columns) of one group = left (rows, depth) @ right (depth, columns), as the problem defines them.
 // One block owns BM x BN entries; tiles of one pixel range follow each other, so that x is fetched from L2 once.
 template <class Tile, class Problem>
@@ -29,6 +25,8 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::THREADS == 256 ? 2 : 1)
     static_assert(Tile::THREADS % Tile::BN == 0 && Tile::BK % RIGHT_STEP == 0, "a thread keeps its column");
     static_assert(Tile::BM * Tile::BK % Tile::THREADS == 0, "every thread fetches as many entries");
     __shared__ SharedTiles<Tile> shared;
+    __shared__ Tap taps[2][Tile::BK]; // of the step being fetched, and of the one after it
+    __shared__ int64_t left_offsets[2][Tile::BK];
 
     const int64_t tile_index = blockIdx.x / row_tiles;
     const int group = static_cast<int>(tile_index / column_tiles);
@@ -41,21 +39,29 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::THREADS == 256 ? 2 : 1)
 
     const int column = threadIdx.x % Tile::BN, first_k = threadIdx.x / Tile::BN;
     const bool inside = column < columns;
-    const typename Problem::Column at =
-        problem.column(group, inside ? advance(corner, column, problem.plane) : corner);
+    const typename Problem::Column at = problem.column(group, inside ? advance(corner, column, problem.plane) : corner);
     T left[LEFT], right[RIGHT];
 
-    const auto fetch = [&](int k0) {
+    const auto look_ahead = [&](int k0, int buffer) {
+        const int k = k0 + threadIdx.x;
+        if (threadIdx.x < Tile::BK && k < depth) {
+            taps[buffer][threadIdx.x] = problem.tap(k);
+            left_offsets[buffer][threadIdx.x] = problem.left_offset(group, k);
+        }
+    };
+    const auto fetch = [&](int k0, int buffer) {
 #pragma unroll
         for (int i = 0; i < LEFT; i++) { // neighbouring threads read neighbouring k: a weight's row is contiguous
             const int entry = threadIdx.x + i * Tile::THREADS;
-            const int k = k0 + entry % Tile::BK, row = row0 + entry / Tile::BK;
-            left[i] = k < depth && row < rows ? problem.left(group, row, k) : T(0);
+            const int k = entry % Tile::BK, row = row0 + entry / Tile::BK;
+            left[i] = k0 + k < depth && row < rows
+                          ? problem.weight[row * problem.left_stride() + left_offsets[buffer][k]]
+                          : T(0);
         }
 #pragma unroll
         for (int i = 0; i < RIGHT; i++) {
-            const int k = k0 + first_k + i * RIGHT_STEP;
-            right[i] = inside && k < depth ? problem.right(at, k) : T(0);
+            const int k = first_k + i * RIGHT_STEP;
+            right[i] = inside && k0 + k < depth ? problem.right(at, taps[buffer][k]) : T(0);
         }
     };
     const auto place = [&](int buffer) {
@@ -70,16 +76,20 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::THREADS == 256 ? 2 : 1)
     };
 
     Tile tile;
-    fetch(0);
+    look_ahead(0, 0);
+    look_ahead(Tile::BK, 1);
+    __syncthreads();
+    fetch(0, 0);
     place(0);
     __syncthreads();
     for (int k0 = 0, buffer = 0; k0 < depth; k0 += Tile::BK, buffer ^= 1) {
         const bool more = k0 + Tile::BK < depth;
         if (more)
-            fetch(k0 + Tile::BK);
+            fetch(k0 + Tile::BK, buffer ^ 1);
         tile.multiply(shared.a[buffer], shared.b[buffer]);
         if (more)
-            place(buffer ^ 1); // last read one step ago, before the barrier below
+            place(buffer ^ 1); // last read one step ago, before the barrier below; so were this buffer's taps
+        look_ahead(k0 + 2 * Tile::BK, buffer);
         __syncthreads();
     }
 
@@ -88,13 +98,13 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::THREADS == 256 ? 2 : 1)
         if (row0 + row >= rows)
             return;
         const int64_t offset = int64_t{row0 + row} * plane;
-        if (packed && first < columns) { // the plane is a multiple of the group, so the group lies in one image, aligned
+        if (packed && first < columns) { // plane % GROUP == 0: the group lies in one image, aligned
             Pack<T, Tile::GROUP> pack;
 #pragma unroll
             for (int q = 0; q < Tile::GROUP; q++)
                 pack.v[q] = problem.finish(group, row0 + row, values[q]);
-            *reinterpret_cast<Pack<T, Tile::GROUP> *>(
-                problem.out(group, advance(corner, first, problem.plane)) + offset) = pack;
+            *reinterpret_cast<Pack<T, Tile::GROUP> *>(problem.out(group, advance(corner, first, problem.plane)) +
+                                                      offset) = pack;
         } else {
 #pragma unroll
             for (int q = 0; q < Tile::GROUP; q++)
@@ -133,9 +143,9 @@ template <class Problem> void run(const Problem &problem, bool tf32, const char 
             else if (rows > 32)
                 launch<MmaTile<64, 64, 32, 32>>(problem, name, plane, s);
             else if (rows > 16)
-                launch<MmaTile<32, 64, 32, 16>>(problem, name, plane, s);
+                launch<MmaTile<32, 64, 16, 16>>(problem, name, plane, s);
             else
-                launch<MmaTile<16, 64, 16, 32>>(problem, name, plane, s);
+                launch<MmaTile<16, 64, 16, 16>>(problem, name, plane, s);
             return;
         }
         if (fills)
@@ -144,9 +154,9 @@ template <class Problem> void run(const Problem &problem, bool tf32, const char 
             return launch<FmaTile<float, 64, 64, 16, 4, 4>>(problem, name, plane, s);
     }
     if (rows > 16)
-        launch<FmaTile<T, 32, 64, 16, 4, 4>>(problem, name, plane, s);
+        launch<FmaTile<T, 32, 64, 16, 2, 4>>(problem, name, plane, s);
     else
-        launch<FmaTile<T, 16, 64, 16, 4, 4>>(problem, name, plane, s);
+        launch<FmaTile<T, 16, 64, 16, 2, 4>>(problem, name, plane, s);
 }
 
 } // namespace

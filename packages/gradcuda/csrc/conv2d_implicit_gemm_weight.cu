@@ -36,12 +36,8 @@ __global__ void __launch_bounds__(Tile::THREADS)
     implicit_gemm_weight_kernel(const WeightProblem<T> p, int row_tiles, int column_tiles) {
     constexpr int STEP = Tile::THREADS / Tile::BK, LEFT = Tile::BM / STEP, RIGHT = Tile::BN / STEP;
     static_assert(Tile::BM % STEP == 0 && Tile::BN % STEP == 0, "every thread fetches as many entries");
-    struct Tap { // what a column (c, kh, kw) adds to a window's corner
-        int64_t offset;
-        int h, w;
-    };
     __shared__ SharedTiles<Tile> shared;
-    __shared__ Tap tap[Tile::BN];
+    __shared__ Tap tap[Tile::BN]; // what a column (c, kh, kw) adds to a window's corner
 
     const Conv2dShape &s = p.s;
     const int rows = p.rows(), columns = p.columns(), out_plane = s.oh * s.ow;
@@ -188,24 +184,24 @@ void conv2d_implicit_gemm_backward_weight(T *dw, const T *grad, const T *x, cons
     const Plan p = plan(s, sizeof(T) == 4);
     const int64_t size = s.weight_size();
     T *out = p.parts > 1 ? static_cast<T *>(scratch) : dw;
-    const WeightProblem<T> problem{grad,   x,      out,
-                                   s,      FastDivide(s.taps()), FastDivide(s.kw), FastDivide(s.out_plane()),
-                                   FastDivide(s.ow), p.part, p.parts};
+    const WeightProblem<T> problem{
+        grad,   x,      out, s, FastDivide(s.taps()), FastDivide(s.kw), FastDivide(s.out_plane()), FastDivide(s.ow),
+        p.part, p.parts};
     if constexpr (sizeof(T) == 4) {
         if (tf32)
             p.bm == 128  ? launch<MmaTile<128, 128, 64, 32>>(problem, p, stream)
             : p.bm == 64 ? launch<MmaTile<64, 64, 32, 32>>(problem, p, stream)
-            : p.bm == 32 ? launch<MmaTile<32, 64, 32, 16>>(problem, p, stream)
-                         : launch<MmaTile<16, 64, 16, 32>>(problem, p, stream);
+            : p.bm == 32 ? launch<MmaTile<32, 64, 16, 16>>(problem, p, stream)
+                         : launch<MmaTile<16, 64, 16, 16>>(problem, p, stream);
         else if (p.bm == 128)
             launch<FmaTile<float, 128, 128, 8, 8, 8>>(problem, p, stream);
         else if (p.bm == 64)
             launch<FmaTile<float, 64, 64, 16, 4, 4>>(problem, p, stream);
     }
     if (!tf32 && p.bm == 32)
-        launch<FmaTile<T, 32, 64, 16, 4, 4>>(problem, p, stream);
+        launch<FmaTile<T, 32, 64, 16, 2, 4>>(problem, p, stream);
     else if (!tf32 && p.bm == 16)
-        launch<FmaTile<T, 16, 64, 16, 4, 4>>(problem, p, stream);
+        launch<FmaTile<T, 16, 64, 16, 2, 4>>(problem, p, stream);
     if (p.parts > 1) {
         sum_parts_kernel<T><<<exact_grid((size + 31) / 32), dim3(32, 8), 0, stream>>>(dw, out, size, p.parts);
         check_launch("conv2d sum_parts_kernel");

@@ -11,6 +11,13 @@
 
 namespace gradcuda {
 
+// What entry k of the inner axis adds to a column's address. A block works the taps of its next step out once, in
+// shared memory, instead of taking k apart for every entry.
+struct Tap {
+    int64_t offset; // in the right matrix' image
+    int h, w;
+};
+
 struct Pixel { // of a batch of planes
     int64_t n;
     int p;
@@ -39,28 +46,31 @@ template <class T> struct ForwardProblem {
     __host__ __device__ int64_t columns() const { return s.n * s.oh * s.ow; }
 
     struct Column {
-        const T *from; // the image, at the group's first channel
-        int h, w;      // upper left corner of the window
+        const T *from; // the window's upper left corner in the group's first channel; it may lie on padding
+        int h, w;
     };
 
     __device__ Column column(int group, const Pixel &at) const {
         int j = at.p;
-        const int i = width.split(j);
-        return {x + (at.n * s.c + group * (s.c / s.groups)) * s.h * s.w, i * s.stride_h - s.pad_h,
-                j * s.stride_w - s.pad_w};
+        const int h = width.split(j) * s.stride_h - s.pad_h, w = j * s.stride_w - s.pad_w;
+        return {x + (at.n * s.c + group * (s.c / s.groups)) * (s.h * s.w) + (int64_t{h} * s.w + w), h, w};
     }
 
-    __device__ T left(int group, int row, int k) const {
-        return weight[(int64_t{group} * rows() + row) * depth() + k];
+    __device__ Tap tap(int k) const {
+        const int c = taps.split(k), h = kernel_width.split(k) * s.dilation_h, w = k * s.dilation_w;
+        return {int64_t{c} * (s.h * s.w) + (int64_t{h} * s.w + w), h, w};
     }
 
-    __device__ T right(const Column &at, int k) const {
-        const int c = taps.split(k), kh = kernel_width.split(k);
-        const int h = at.h + kh * s.dilation_h, w = at.w + k * s.dilation_w;
+    // left entry (row, k) is weight[row * left_stride() + left_offset(group, k)]
+    __device__ int64_t left_stride() const { return depth(); }
+    __device__ int64_t left_offset(int group, int k) const { return int64_t{group} * rows() * depth() + k; }
+
+    __device__ T right(const Column &at, const Tap &tap) const {
+        const int h = at.h + tap.h, w = at.w + tap.w;
         if (static_cast<unsigned>(h) >= static_cast<unsigned>(s.h) ||
             static_cast<unsigned>(w) >= static_cast<unsigned>(s.w))
             return T(0);
-        return at.from[int64_t{c} * (s.h * s.w) + (h * s.w + w)];
+        return at.from[tap.offset];
     }
 
     // where row 0 of the pixel's column goes; the next row lies one plane further
@@ -68,9 +78,7 @@ template <class T> struct ForwardProblem {
         return y + (at.n * s.o + int64_t{group} * rows()) * (s.oh * s.ow) + at.p;
     }
 
-    __device__ T finish(int group, int row, T sum) const {
-        return bias ? sum + bias[group * rows() + row] : sum;
-    }
+    __device__ T finish(int group, int row, T sum) const { return bias ? sum + bias[group * rows() + row] : sum; }
 };
 
 // dx[c, pixel] = sum over k = (o, kh, kw) of weight[o, c, kh, kw] * grad[o, the output that saw the pixel at (kh, kw)]
@@ -99,20 +107,29 @@ template <class T> struct BackwardInputProblem {
         return {grad + (at.n * s.o + group * (s.o / s.groups)) * (s.oh * s.ow), i + s.pad_h, j + s.pad_w};
     }
 
-    __device__ T left(int group, int row, int k) const {
-        const int o = taps.split(k); // k is now the tap
-        return weight[((int64_t{group} * (s.o / s.groups) + o) * rows() + row) * (s.kh * s.kw) + k];
+    __device__ Tap tap(int k) const {
+        const int o = taps.split(k), h = kernel_width.split(k) * s.dilation_h, w = k * s.dilation_w;
+        return {int64_t{o} * (s.oh * s.ow), h, w};
     }
 
-    __device__ T right(const Column &at, int k) const {
-        const int o = taps.split(k), kh = kernel_width.split(k);
-        int rest_h = at.h - kh * s.dilation_h, rest_w = at.w - k * s.dilation_w;
-        if (rest_h < 0 || rest_w < 0)
+    __device__ int64_t left_stride() const { return s.kh * s.kw; }
+    __device__ int64_t left_offset(int group, int k) const {
+        const int o = taps.split(k); // k is now the tap
+        return (int64_t{group} * (s.o / s.groups) + o) * rows() * (s.kh * s.kw) + k;
+    }
+
+    __device__ T right(const Column &at, const Tap &tap) const {
+        int i = at.h - tap.h, j = at.w - tap.w;
+        if (i < 0 || j < 0)
             return T(0);
-        const int i = stride_h.split(rest_h), j = stride_w.split(rest_w);
-        if (rest_h || rest_w || i >= s.oh || j >= s.ow)
-            return T(0);
-        return at.from[int64_t{o} * (s.oh * s.ow) + (i * s.ow + j)];
+        if (s.stride_h != 1 || s.stride_w != 1) { // the same for all threads
+            int rest_h = i, rest_w = j;
+            i = stride_h.split(rest_h);
+            j = stride_w.split(rest_w);
+            if (rest_h || rest_w)
+                return T(0);
+        }
+        return i < s.oh && j < s.ow ? at.from[tap.offset + (i * s.ow + j)] : T(0);
     }
 
     __device__ T *out(int group, const Pixel &at) const {

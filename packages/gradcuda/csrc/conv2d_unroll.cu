@@ -1,8 +1,8 @@
-// conv2d_unroll.cu: convolution as "unroll, then multiply" (PMPP chapter 16, "im2col"): our kernels write the matrix of
-// windows, cuBLAS multiplies.
+// conv2d_unroll.cu: "unroll, then multiply" (PMPP chapter 16, im2col): we write the matrix of windows, cuBLAS
+// multiplies.
 //
-// columns, of one image and group: (C/groups * KH * KW, OH * OW), row (c, kh, kw), column (i, j). Then y = weight @ columns;
-// the weight's gradient is grad @ columns^T; the input's is weight^T @ grad, folded back. Images are taken in slices, so
+// columns, of one image and group: (C/groups * KH*KW, OH*OW), row (c, kh, kw), column (i, j). y = weight @ columns; the
+// weight's gradient is grad @ columns^T; the input's is weight^T @ grad, folded back. Images are taken in slices, so
 // that the matrix stays below SLICE_BYTES. A pointwise convolution needs no unrolling: x is the matrix.
 // Read first: conv2d_direct.cu. Next: conv2d_implicit_gemm.cu, which never writes the matrix.
 #include "blas.h"
@@ -106,8 +106,8 @@ template <class T> void unroll(T *columns, const T *x, const Conv2dShape &s, Lay
     const int64_t size = s.n * s.c * s.out_plane();
     if (size == 0)
         return;
-    unroll_kernel<T><<<grid_for(size), BLOCK, 0, stream>>>(
-        columns, x, s, at, FastDivide(s.out_plane()), FastDivide(s.ow), FastDivide(s.c), size);
+    unroll_kernel<T><<<grid_for(size), BLOCK, 0, stream>>>(columns, x, s, at, FastDivide(s.out_plane()),
+                                                           FastDivide(s.ow), FastDivide(s.c), size);
     check_launch("conv2d unroll_kernel");
 }
 
@@ -115,8 +115,9 @@ template <class T> void fold(T *dx, const T *columns, const Conv2dShape &s, cuda
     const int64_t size = s.x_size();
     if (size == 0)
         return;
-    fold_kernel<T><<<grid_for(size), BLOCK, 0, stream>>>(
-        dx, columns, s, by_image(s), FastDivide(s.plane()), FastDivide(s.w), FastDivide(s.c), FastDivide(s.stride_h), FastDivide(s.stride_w), size);
+    fold_kernel<T><<<grid_for(size), BLOCK, 0, stream>>>(dx, columns, s, by_image(s), FastDivide(s.plane()),
+                                                         FastDivide(s.w), FastDivide(s.c), FastDivide(s.stride_h),
+                                                         FastDivide(s.stride_w), size);
     check_launch("conv2d fold_kernel");
 }
 
@@ -126,8 +127,7 @@ template <class T> void conv2d_add_bias(T *y, const T *bias, const Conv2dShape &
     const int64_t size = s.y_size();
     if (size == 0)
         return;
-    add_bias_kernel<T><<<grid_for(size), BLOCK, 0, stream>>>(
-        y, bias, FastDivide(s.out_plane()), FastDivide(s.o), size);
+    add_bias_kernel<T><<<grid_for(size), BLOCK, 0, stream>>>(y, bias, FastDivide(s.out_plane()), FastDivide(s.o), size);
     check_launch("conv2d add_bias_kernel");
 }
 

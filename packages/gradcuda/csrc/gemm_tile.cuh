@@ -11,45 +11,49 @@
 
 namespace gradcuda {
 
-template <class T> struct alignas(16) Four {
-    T v[4];
+// N neighbouring numbers, moved by one instruction where they fit into 16 bytes.
+template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
+    T v[N];
 };
 
 // Two buffers: while one is multiplied the next step is stored into the other. The pad spreads a column over the banks.
 template <class Tile> struct SharedTiles {
     using T = typename Tile::Value;
-    T a[2][Tile::BK][Tile::BM + Tile::PAD];
-    T b[2][Tile::BK][Tile::BN + Tile::PAD];
+    alignas(16) T a[2][Tile::BK][Tile::BM + Tile::PAD];
+    alignas(16) T b[2][Tile::BK][Tile::BN + Tile::PAD];
 };
 
-// Thread (ty, tx) owns TM x TN entries, in groups of four neighbouring rows and columns: row ty*4 + i%4 + i/4*ROW_STEP.
+// Thread (ty, tx) owns TM x TN entries: groups of ROWS neighbouring rows and of four neighbouring columns, the next
+// group ROW_STEP or COLUMN_STEP further. More entries a thread: fewer reads of shared memory; fewer: more threads.
 template <class T, int BM_, int BN_, int BK_, int TM, int TN> struct FmaTile {
     using Value = T;
     static constexpr int BM = BM_, BN = BN_, BK = BK_, PAD = 4, THREADS = BM / TM * (BN / TN), GROUP = 4;
-    static constexpr int COLUMN_THREADS = BN / TN, ROW_STEP = BM / TM * 4, COLUMN_STEP = COLUMN_THREADS * 4;
+    static constexpr int ROWS = TM < 4 ? TM : 4, COLUMN_THREADS = BN / TN;
+    static constexpr int ROW_STEP = BM / TM * ROWS, COLUMN_STEP = COLUMN_THREADS * 4;
 
     T sum[TM][TN] = {};
 
     static __device__ T prepare(T value) { return value; }
-    static __device__ int first_row() { return threadIdx.x / COLUMN_THREADS * 4; }
+    static __device__ int first_row() { return threadIdx.x / COLUMN_THREADS * ROWS; }
     static __device__ int first_column() { return threadIdx.x % COLUMN_THREADS * 4; }
 
     __device__ void multiply(const T (*a)[BM + PAD], const T (*b)[BN + PAD]) {
         const int row = first_row(), column = first_column();
 #pragma unroll
         for (int k = 0; k < BK; k++) {
-            Four<T> left[TM / 4], right[TN / 4];
+            Pack<T, ROWS> left[TM / ROWS];
+            Pack<T, 4> right[TN / 4];
 #pragma unroll
-            for (int i = 0; i < TM / 4; i++)
-                left[i] = *reinterpret_cast<const Four<T> *>(&a[k][row + i * ROW_STEP]);
+            for (int i = 0; i < TM / ROWS; i++)
+                left[i] = *reinterpret_cast<const Pack<T, ROWS> *>(&a[k][row + i * ROW_STEP]);
 #pragma unroll
             for (int j = 0; j < TN / 4; j++)
-                right[j] = *reinterpret_cast<const Four<T> *>(&b[k][column + j * COLUMN_STEP]);
+                right[j] = *reinterpret_cast<const Pack<T, 4> *>(&b[k][column + j * COLUMN_STEP]);
 #pragma unroll
             for (int i = 0; i < TM; i++)
 #pragma unroll
                 for (int j = 0; j < TN; j++)
-                    sum[i][j] = fma(left[i / 4].v[i % 4], right[j / 4].v[j % 4], sum[i][j]);
+                    sum[i][j] = fma(left[i / ROWS].v[i % ROWS], right[j / 4].v[j % 4], sum[i][j]);
         }
     }
 
@@ -62,7 +66,7 @@ template <class T, int BM_, int BN_, int BK_, int TM, int TN> struct FmaTile {
 #pragma unroll
             for (int i = 0; i < TM; i++) {
                 const T values[4] = {sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]};
-                put(place, first_row() + i % 4 + i / 4 * ROW_STEP, values);
+                put(place, first_row() + i % ROWS + i / ROWS * ROW_STEP, values);
             }
         }
     }

@@ -176,8 +176,8 @@ void max_pool2d_forward(T *y, int32_t *indices, const T *x, const Pool2dShape &s
     const int64_t size = s.y_size();
     if (size == 0)
         return;
-    const auto kernel = s.halves() && is_aligned(x, 2 * sizeof(T)) ? max_pool2d_halves_forward_kernel<T>
-                                                                   : max_pool2d_forward_kernel<T>;
+    const auto kernel =
+        s.halves() && is_aligned(x, 2 * sizeof(T)) ? max_pool2d_halves_forward_kernel<T> : max_pool2d_forward_kernel<T>;
     kernel<<<grid_for(size), BLOCK, 0, stream>>>(y, indices, x, s, out_plane(s), FastDivide(s.ow), size);
     check_launch("max_pool2d_forward_kernel");
 }
@@ -188,11 +188,11 @@ void max_pool2d_backward(T *dx, const T *grad, const int32_t *indices, const Poo
         return;
     if (s.halves()) {
         const int64_t size = s.y_size();
-        max_pool2d_halves_backward_kernel<T><<<grid_for(size), BLOCK, 0, stream>>>(
-            dx, grad, indices, s, out_plane(s), FastDivide(s.ow), size);
+        max_pool2d_halves_backward_kernel<T>
+            <<<grid_for(size), BLOCK, 0, stream>>>(dx, grad, indices, s, out_plane(s), FastDivide(s.ow), size);
     } else {
-        max_pool2d_backward_kernel<T><<<grid_for(s.x_size()), BLOCK, 0, stream>>>(
-            dx, grad, indices, s, in_plane(s), FastDivide(s.w), s.x_size());
+        max_pool2d_backward_kernel<T><<<grid_for(s.x_size()), BLOCK, 0, stream>>>(dx, grad, indices, s, in_plane(s),
+                                                                                  FastDivide(s.w), s.x_size());
     }
     check_launch("max_pool2d_backward_kernel");
 }
@@ -202,8 +202,8 @@ void avg_pool2d_forward(T *y, const T *x, const Pool2dShape &s, bool count_inclu
     const int64_t size = s.y_size();
     if (size == 0)
         return;
-    avg_pool2d_forward_kernel<T><<<grid_for(size), BLOCK, 0, stream>>>(y, x, s, count_include_pad, out_plane(s),
-                                                                       FastDivide(s.ow), size);
+    avg_pool2d_forward_kernel<T>
+        <<<grid_for(size), BLOCK, 0, stream>>>(y, x, s, count_include_pad, out_plane(s), FastDivide(s.ow), size);
     check_launch("avg_pool2d_forward_kernel");
 }
 
@@ -212,8 +212,8 @@ void avg_pool2d_backward(T *dx, const T *grad, const Pool2dShape &s, bool count_
     const int64_t size = s.x_size();
     if (size == 0)
         return;
-    avg_pool2d_backward_kernel<T><<<grid_for(size), BLOCK, 0, stream>>>(dx, grad, s, count_include_pad, in_plane(s),
-                                                                        FastDivide(s.w), size);
+    avg_pool2d_backward_kernel<T>
+        <<<grid_for(size), BLOCK, 0, stream>>>(dx, grad, s, count_include_pad, in_plane(s), FastDivide(s.w), size);
     check_launch("avg_pool2d_backward_kernel");
 }
 
