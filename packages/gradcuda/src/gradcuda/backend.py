@@ -156,7 +156,7 @@ class CudaBackend(BaseBackend):
     avg_pool2d_backward = staticmethod(_ext.avg_pool2d_backward)
 
     def _unpool(self, grad: DeviceArray, indices: DeviceArray, conv_size: Pair, pool: Any) -> DeviceArray:
-        """For the fused operations. A closed entry's index is -1, no position: the kernel gathers, so it adds nothing."""
+        """For the fused operations. A closed entry's index, -1, is no position: the kernel gathers and skips it."""
         return self.max_pool2d_backward(grad, indices, (*grad.shape[:2], *conv_size), *pool)
 
     # GraphCapture
