@@ -109,7 +109,7 @@ def test_order_with_torch_streams(backend: Any) -> None:
             for _ in range(5):
                 product = backend.matmul(ones, backend.multiply(product, 1 / 4000), False, False)
             theirs = torch.from_dlpack(product)
-            assert float(theirs.double().mean()) == pytest.approx(1.0)
+            assert float(theirs.double().mean()) == pytest.approx(1.0, rel=1e-3)  # five sums of 4000 rounded terms
             for _ in range(5):
                 theirs = theirs @ theirs / 4000
             result = backend.add(backend.from_dlpack(theirs.contiguous()), 1.0)
