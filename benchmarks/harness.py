@@ -26,7 +26,7 @@ from rich.table import Table
 
 DeviceOption = Annotated[str, typer.Option(help="cpu or cuda")]
 ThreadsOption = Annotated[int, typer.Option(min=1, help="threads of the peers and of BLAS; our C kernels use one")]
-PeersOption = Annotated[str, typer.Option(help="comma-separated: torch-eager")]
+PeersOption = Annotated[str, typer.Option(help="comma-separated: torch-eager, torch-graph (cuda)")]
 RoundsOption = Annotated[int, typer.Option(min=3, help="rounds; a figure is their median")]
 JsonOption = Annotated[Path | None, typer.Option("--json", help="write the figures to this file")]
 PlotOption = Annotated[Path | None, typer.Option(help="write a bar chart to this PNG file")]

@@ -1,6 +1,7 @@
 """A training step of the MNIST network, ours beside a peer's, alternating in one run.
 
     python benchmarks/mnist.py --device cpu --threads 1 --peers torch-eager
+    python benchmarks/mnist.py --device cuda --peers torch-graph,torch-eager
 
 The network, batch 64 and Adam are those of `python -m gradexamples mnist`; images and labels are random. A step is
 what training does: gather a batch, forward, backward, update, and read the loss back once in ten steps.
@@ -15,7 +16,7 @@ from typing import Annotated
 import harness
 import typer
 
-PEERS = {"torch-eager": "torch"}
+PEERS = {"torch-eager": "torch", "torch-graph": "torch"}
 STEPS = 10  # a timed unit
 ROWS = 640
 
@@ -48,8 +49,14 @@ def main(
         if gradcore.get_backend(name).device.lower().startswith("cpu") == (device == "cpu")
     }
     asked = harness.chosen_peers(peers, PEERS)
-    if "torch-eager" in asked:
-        contenders["torch-eager"] = torch_steps(images, labels, batch_size, device, threads)
+    if "torch-graph" in asked and device == "cpu":
+        harness.console.print("torch-graph is left out: CUDA graphs need --device cuda")
+        asked.remove("torch-graph")
+    if asked:
+        import torch_peer
+
+        for name in asked:
+            contenders[name] = torch_peer.STEPS[name](images, labels, batch_size, STEPS, device, threads)
     result = harness.alternate(f"step, batch {batch_size}", contenders, rounds, asked)
     result.seconds = {name: seconds / STEPS for name, seconds in result.seconds.items()}
     harness.report(f"MNIST training step on {device}, {threads} thread(s)", [result], json_file, plot)
@@ -75,35 +82,6 @@ def our_steps(backend: str, images: object, labels: object, batch_size: int) -> 
 
     loop = gradcore.capture(step, batches)
     return lambda: loop.run(STEPS)
-
-
-def torch_steps(images: object, labels: object, batch_size: int, device: str, threads: int) -> Callable[[], object]:
-    """The same ten steps in PyTorch, eager, data resident, its fused Adam."""
-    import torch
-    from torch import nn
-
-    torch.set_num_threads(threads)
-    torch.manual_seed(0)
-    model = nn.Sequential(
-        nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(1568, 128), nn.ReLU(), nn.Linear(128, 10),
-    ).to(device)  # fmt: skip
-    criterion = nn.CrossEntropyLoss()
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
-    x, y = torch.tensor(images, device=device), torch.tensor(labels, device=device)
-
-    def work() -> float:
-        order = torch.randperm(len(x), device=device)
-        for i in range(STEPS):
-            chosen = order[(i * batch_size) % len(x) :][:batch_size]
-            optimizer.zero_grad()
-            loss = criterion(model(x[chosen]), y[chosen])
-            loss.backward()
-            optimizer.step()
-        return float(loss)
-
-    return work
 
 
 if __name__ == "__main__":

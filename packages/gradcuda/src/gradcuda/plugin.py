@@ -1,21 +1,28 @@
-"""The hooks of the backend `cuda`. Until the kernels are here, both say the same: not built yet.
+"""The hooks of the backend `cuda`: whether it can run here, or why not, and the making of it.
 
-The name, the priority and the way to say no are final already: a run with "auto" passes by, with a reason.
+Next: probe.py, the reasons; backend.py.
 """
 
 from __future__ import annotations
 
 from gradcore.backend import Backend, BackendInfo, hookimpl
 from gradcore.errors import BackendUnavailable
+from gradcuda.probe import reason
 
-REASON = "not built yet: the CUDA kernels come with a later version"
+CAPABILITIES = ("Conv2dOps", "Pool2dOps", "GraphCapture")
 
 
 @hookimpl
 def gradcore_backend_info() -> BackendInfo:
-    return BackendInfo("cuda", priority=30, available=False, reason=REASON)
+    why = reason()
+    return BackendInfo("cuda", priority=30, available=not why, reason=why, capabilities=() if why else CAPABILITIES)
 
 
 @hookimpl
 def gradcore_create_backend(name: str) -> Backend:
-    raise BackendUnavailable(f"backend {name!r} is not available: {REASON}")
+    why = reason()
+    if why:
+        raise BackendUnavailable(f"backend {name!r} is not available: {why}")
+    from gradcuda.backend import CudaBackend
+
+    return CudaBackend(name)

@@ -71,6 +71,12 @@ class BaseBackend(FusedOperations, Primitives):
         start = int(self.to_numpy(cursor))
         return self.take(x, self.strided_slice(order, (start,), (start + size,), (1,)), 0)
 
+    def append_(self, buffer: Array, cursor: Array, value: Array) -> None:
+        """buffer[cursor] = value, cursor += 1, in place. buffer (N,), cursor int64 of shape (), value one number."""
+        here = self.equal(self.asarray(np.arange(buffer.shape[0])), cursor)
+        self.copy_(buffer, self.where(here, self.reshape(value, (1,)), buffer))
+        self.copy_(cursor, self.add(cursor, 1))
+
     # activations; a backward takes the output y, which the tape keeps anyway
 
     def relu(self, x: Array) -> Array:

@@ -182,6 +182,10 @@ class NumpyBackend(NumpyConv2d, NumpyPool2d, BaseBackend):
         with np.errstate(all="ignore"):  # inf - inf
             return super().log_softmax(x, axis)
 
+    def append_(self, buffer: np.ndarray, cursor: np.ndarray, value: np.ndarray) -> None:
+        buffer[int(cursor)] = np.reshape(value, ())
+        cursor += 1
+
     def softmax_cross_entropy(
         self, logits: np.ndarray, labels: np.ndarray, ignore_index: int, reduction: str
     ) -> tuple[np.ndarray, np.ndarray]:
