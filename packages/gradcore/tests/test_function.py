@@ -3,6 +3,7 @@
 import copy
 import pickle
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -243,3 +244,36 @@ def test_every_operation_notices_a_change(name: str) -> None:
         assert "changed in place" in str(error)  # noqa: PT017
     else:
         assert x.grad.tolist() == right
+
+
+def test_an_instance_serves_one_call() -> None:
+    """A second call would take the first one's place on the tape and lose its gradient in silence."""
+
+    class Cube(Function):
+        def forward(self, x: Any) -> Any:
+            self.saved = x
+            return self.backend.multiply(x, self.backend.multiply(x, x))
+
+        def backward(self, grad: Any) -> Any:
+            return self.backend.multiply(grad, self.backend.multiply(self.saved, self.saved) * 3.0)
+
+    cube, x = Cube(), Tensor([1.0, 2.0], requires_grad=True)
+    y = cube(x).sum()
+    with pytest.raises(GraphError, match="Cube: one instance serves one call"):
+        cube(x)
+    y.backward()
+    assert x.grad is not None
+    np.testing.assert_array_equal(x.grad.numpy(), [3.0, 12.0])
+
+
+def test_a_forgotten_return() -> None:
+    class Same(Function):
+        def forward(self, x: Any) -> Any:
+            return x
+
+        def backward(self, grad: Any) -> Any:
+            self.backend.negative(grad)
+
+    x = Tensor([1.0], requires_grad=True)
+    with pytest.raises(GraphError, match="Same: backward returned None"):
+        Same()(x).backward()

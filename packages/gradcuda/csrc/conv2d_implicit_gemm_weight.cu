@@ -187,8 +187,9 @@ void conv2d_implicit_gemm_backward_weight(T *dw, const T *grad, const T *x, cons
     const WeightProblem<T> problem{
         grad,   x,      out, s, FastDivide(s.taps()), FastDivide(s.kw), FastDivide(s.out_plane()), FastDivide(s.ow),
         p.part, p.parts};
+    const bool mma = tf32 && sizeof(T) == 4; // float64 stays float64 when TF32 is allowed
     if constexpr (sizeof(T) == 4) {
-        if (tf32)
+        if (mma)
             p.bm == 128  ? launch<MmaTile<128, 128, 64, 32>>(problem, p, stream)
             : p.bm == 64 ? launch<MmaTile<64, 64, 32, 32>>(problem, p, stream)
             : p.bm == 32 ? launch<MmaTile<32, 64, 16, 16>>(problem, p, stream)
@@ -198,9 +199,9 @@ void conv2d_implicit_gemm_backward_weight(T *dw, const T *grad, const T *x, cons
         else if (p.bm == 64)
             launch<FmaTile<float, 64, 64, 16, 4, 4>>(problem, p, stream);
     }
-    if (!tf32 && p.bm == 32)
+    if (!mma && p.bm == 32)
         launch<FmaTile<T, 32, 64, 16, 2, 4>>(problem, p, stream);
-    else if (!tf32 && p.bm == 16)
+    else if (!mma && p.bm == 16)
         launch<FmaTile<T, 16, 64, 16, 2, 4>>(problem, p, stream);
     if (p.parts > 1) {
         sum_parts_kernel<T><<<exact_grid((size + 31) / 32), dim3(32, 8), 0, stream>>>(dw, out, size, p.parts);

@@ -115,8 +115,8 @@ def test_order_with_torch_streams(backend: Any) -> None:
             result = backend.add(backend.from_dlpack(theirs.contiguous()), 1.0)
             del theirs, product
         got = backend.to_numpy(result)
-        assert got.min() == pytest.approx(2.0)
-        assert got.max() == pytest.approx(2.0)
+        assert got.min() == pytest.approx(2.0, rel=1e-2)  # each squaring doubles the error so far
+        assert got.max() == pytest.approx(2.0, rel=1e-2)
 
 
 def test_memory_given_back_by_torch_is_not_reused_too_early(backend: Any) -> None:

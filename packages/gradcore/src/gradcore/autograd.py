@@ -111,6 +111,11 @@ def run(
             if node.versions is not None and node.saved is not None:
                 _check_versions(node)
             results = node.backward(output_grad)
+            if results is None:
+                raise GraphError(
+                    f"{node!r}: backward returned None (a forgotten return?): return a gradient, or a tuple with None "
+                    "for each operand that has none"
+                )
             _distribute(node, results if results.__class__ is tuple else (results,), grads)
         if not retain_graph:
             node.free()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcore.autograd import mode
-from gradcore.errors import ArgumentError, BackendMismatch, DTypeError
+from gradcore.errors import ArgumentError, BackendMismatch, DTypeError, GraphError
 
 if TYPE_CHECKING:
     from gradcore.backend.base import BaseBackend
@@ -64,7 +64,14 @@ class Function:
         raise NotImplementedError(f"{type(self).__name__} has no backward")
 
     def __call__(self, *tensors: Tensor) -> Tensor:
-        """Apply to tensors: forward on their arrays, and a node on the tape if a gradient flows."""
+        """Apply to tensors: forward on their arrays, and a node on the tape if a gradient flows.
+
+        Raises GraphError for an instance that waits on a tape already: its first call's gradient would be lost.
+        """
+        if getattr(self, "inputs", None) is not None:
+            raise GraphError(
+                f"{self!r}: one instance serves one call, and this one is on a tape: make a new one"
+            )
         try:
             if len(tensors) == 1:
                 return self.unary(tensors[0])

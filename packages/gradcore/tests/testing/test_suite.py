@@ -15,7 +15,11 @@ BY_OPERATION: dict[str, list[Case]] = defaultdict(list)
 for one in CASES:
     BY_OPERATION[one.operation].append(one)
 CARRIERS = ("asarray", "to_numpy")  # everything goes through them: if they are wrong, all fails
-WHOLE = ("test_training.py", "test_graph.py")  # tests of many operations together
+WHOLE = (
+    "test_training.py",
+    "test_graph.py",
+    "test_fused.py::test_fused_and_plain",
+)  # tests of many operations together
 
 
 def failing(backend: Any, cases: list[Case], *, all_dtypes: bool = True) -> Iterator[str]:

@@ -20,7 +20,7 @@ from gradcore.errors import DTypeError, NotSupported
 
 RIGHT = NumpyBackend()
 OPERATIONS = [name for name in dir(RIGHT) if not name.startswith("_") and callable(getattr(RIGHT, name))]
-IN_PLACE = {"copy_": 0, "sgd_": 0, "adam_": 0}
+IN_PLACE = {"copy_": 0, "append_": 0, "sgd_": 0, "adam_": 0}
 
 
 def with_methods(name: str, **methods: Callable[..., Any]) -> BaseBackend:

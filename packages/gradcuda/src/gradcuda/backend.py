@@ -46,7 +46,14 @@ class CudaBackend(BaseBackend):
             raise BackendUnavailable(f"backend {name!r} is not available: {error}") from None
         if tf32 and self._context.capability < 80:
             raise ArgumentError(f"precision: {self._context.device_name} has no tf32 (from compute capability 8.0 on)")
-        self.device = f"{self._context.device_name} ({self.name}), {describe(self.conv)}"
+        self.device = f"{self._context.device_name} ({self.name})"
+        self.convolution = describe(self.conv)  # for people: which algorithm, and whether cuDNN is in use
+
+    def with_precision(self, precision: str) -> CudaBackend:
+        """The same device and algorithm at another precision; itself if nothing changes."""
+        if precision == self.precision:
+            return self
+        return CudaBackend(self.name, conv=self.conv, precision=precision)
 
     # memory
 

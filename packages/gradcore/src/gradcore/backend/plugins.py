@@ -138,8 +138,12 @@ def is_strict(strict: bool = False) -> bool:
 
 
 def is_backend(x: object) -> TypeGuard[BaseBackend]:
-    """A quick look, not a proof: a named instance with the first primitive."""
-    return not isinstance(x, type) and isinstance(getattr(x, "name", None), str) and hasattr(x, "asarray")
+    """A quick look, not a proof: a BaseBackend, or a named instance with the first primitive.
+
+    One whose primitives are not all written yet passes: the conformance suite lists what is missing.
+    """
+    named = isinstance(x, BaseBackend) or hasattr(x, "asarray")
+    return named and not isinstance(x, type) and isinstance(getattr(x, "name", None), str)
 
 
 def one_line(error: BaseException) -> str:

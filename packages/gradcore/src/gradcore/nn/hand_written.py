@@ -9,7 +9,8 @@
             accumulate_grad(self.factor, (self.x * grad_output).sum((0,)))
             return grad_output * self.factor
 
-It mixes freely with layers that live on the tape, also as their parent: its backward may call its children's.
+Prove it: `gradcore.testing.check_gradient(layer, x)`. It mixes freely with layers that live on the tape, also as their
+parent: its backward may call its children's.
 """
 
 from __future__ import annotations

@@ -31,6 +31,8 @@ class Optimizer:
         name = type(self).__name__
         if isinstance(parameters, Tensor):
             raise ArgumentError(f"{name}: parameters must be a list of tensors, got one tensor: write [tensor]")
+        if not isinstance(parameters, Iterable):
+            raise ArgumentError(f"{name}: parameters must be a list, got {parameters!r}: pass model.parameters()")
         self.parameters = list(parameters)
         if not self.parameters:
             raise ArgumentError(f"{name}: the list of parameters is empty")

@@ -1,4 +1,4 @@
-"""Derived operations without a family of their own: sum_to, take_batch, the activations, batch normalisation.
+"""Derived operations without a family of their own: sum_to, take_batch, append_, the activations, batch normalisation.
 
 Each with its backward; a backward is given what the forward saved, computed by the forward's reference.
 """
@@ -41,6 +41,12 @@ def sum_to(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 def take_batch(x: np.ndarray, order: np.ndarray, cursor: np.ndarray, rows: int) -> np.ndarray:
     chosen = order.tolist()[int(cursor) : int(cursor) + rows]
     return np.array([x[i] for i in chosen]).reshape(len(chosen), *x.shape[1:])
+
+
+def append_(buffer: np.ndarray, cursor: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    place = int(cursor)
+    out = [float(value.ravel()[0]) if i == place else entry for i, entry in enumerate(buffer.tolist())]
+    return np.array(out), np.array(place + 1, np.int64)
 
 
 def sigmoid(x: float) -> float:
@@ -134,6 +140,11 @@ def helper_cases() -> Iterator[Case]:
         taken = of(uniform(*shape), order, values(start, "int64"), rows)
         dtypes = ("float32", "float64", "int64", "int32", "uint8")
         yield Case("take_batch", name, taken, take_batch, EXACT, dtypes=dtypes)
+    for place in (0, 3, 6):
+        arguments = of(uniform(7), values(place, "int64"), uniform())
+        yield Case("append_", f"at_{place}", arguments, append_, EXACT, changes=(0, 1))
+    one = of(uniform(1), values(0, "int64"), uniform(1, 1))
+    yield Case("append_", "one_by_one", one, append_, EXACT, changes=(0, 1))
 
 
 def permutation(count: int) -> Maker:
