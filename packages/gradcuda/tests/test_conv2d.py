@@ -127,6 +127,15 @@ def test_tf32_is_near(operation: str) -> None:
         assert np.linalg.norm(ours - want) <= 1e-3 * np.linalg.norm(want)
 
 
+@pytest.mark.parametrize("operation", PASSES)
+def test_float64_stays_float64_where_tf32_is_allowed(operation: str) -> None:
+    for name in ("implicit_gemm", "auto", "direct", "unroll"):
+        rough = make(name, "tf32")
+        for shape in ("tile_16", "tile_32", "tile_64_groups_stride"):
+            ours = run(rough, operation, arguments(shape, "float64")[operation])
+            np.testing.assert_allclose(ours, expected(operation, shape), rtol=1e-10, atol=1e-10)
+
+
 def test_the_choice_is_shown_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     from gradcuda.backend import CudaBackend
 

@@ -61,6 +61,8 @@ def test_runs_without_torch(code: int, arguments: str, tmp_path: Path) -> None:
         "--threads 0",
         "--optimizer rmsprop",
         "--loop graph",
+        "--precision float16",
+        "--plot a.png --json a.png",
         "--resume",
         "--no-such-option",
         "--plot picture.xyz",
@@ -140,3 +142,52 @@ def test_module_runs(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert done.stderr == ""
     assert "seed: 1," in done.stdout
+
+
+@pytest.mark.parametrize("command", ["xor", "mnist"])
+def test_write_protected_files_are_refused_before_training(run: Run, command: str, tmp_path: Path) -> None:
+    for option in ("--json", "--plot", "--checkpoint"):
+        path = tmp_path / f"{option[2:]}.png"
+        path.touch(mode=0o444)
+        result = run(command, option, path)
+        assert result.exit_code == 2
+        assert f"'{option}'" in result.output
+        assert "Backend" not in result.output
+
+
+@pytest.mark.parametrize("command", ["xor", "mnist"])
+def test_help_tells_the_defaults_of_its_own_command(run: Run, command: str) -> None:
+    from gradexamples import mnist, xor
+
+    text = " ".join(run(command, "-h").output.replace("│", " ").split())
+    rates, batch = (xor.RATES, len(xor.POINTS)) if command == "xor" else (mnist.RATES, mnist.BATCH_SIZE)
+    assert run(command, "--help").output == run(command, "-h").output
+    for value in (*rates.values(), batch, "momentum", "GRADCORE_BACKEND", ".svg"):
+        assert str(value) in text
+    assert "[default: (" not in text
+
+
+def test_sample_that_is_no_png(run: Run) -> None:
+    result = run("predict", "--save-sample", 0, "seven.svg")
+    assert result.exit_code == 2
+    assert "--save-sample" in result.output
+    assert ".png" in result.output
+
+
+def test_precision_that_the_backend_does_not_offer(run: Run) -> None:
+    assert run("xor", "--backend", "numpy", "--epochs", 1, "--precision", "float32").exit_code == 0
+    result = run("xor", "--backend", "numpy", "--precision", "tf32")
+    assert result.exit_code == 2
+    assert result.stderr == "Error: backend 'numpy' computes float32 only\n"
+
+
+def test_backend_of_the_environment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADCORE_BACKEND", "numpy")
+    assert "Backend: numpy (GRADCORE_BACKEND=numpy)," in run("xor", "--epochs", 1).stdout
+    monkeypatch.setenv("GRADCORE_BACKEND", "nmpy")
+    assert run("xor", "--epochs", 1, "--backend", "numpy").exit_code == 0, "the option goes first"
+    result = run("xor", "--epochs", 1)
+    assert result.exit_code == 2
+    assert "GRADCORE_BACKEND=nmpy" in result.stderr
+    monkeypatch.setenv("GRADCORE_BACKEND", "")
+    assert "(auto" in run("xor", "--epochs", 1).stdout

@@ -216,3 +216,9 @@ def test_scaling_and_normalising() -> None:
     normal = mnist_data.normalise(images)
     assert normal[0, 0, 0, 0] == pytest.approx(2.8214865, abs=1e-6)
     assert normal[0, 0, 1, 0] == pytest.approx(-0.4242129, abs=1e-6)
+
+
+def test_unpacking_into_a_missing_folder_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (f"Unpacked MNIST into {tmp_path / 'new' / 'MNIST' / 'raw'}\n", ""):
+        mnist_data.provide("mnist", tmp_path / "new", own=True)
+        assert capsys.readouterr().out == words

@@ -58,3 +58,29 @@ def test_folder_that_cannot_be_written(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(typer.BadParameter, match="cannot be written"):
         options.writable(tmp_path / "a.json")
+
+
+def test_write_protected_file(tmp_path: Path) -> None:
+    """By its mode, so that root is warned too: the file would be replaced, whatever its mode."""
+    path = tmp_path / "run.json"
+    path.touch()
+    assert options.writable(path) == path
+    path.chmod(0o444)
+    with pytest.raises(typer.BadParameter, match="is write-protected"):
+        options.writable(path)
+
+
+def test_one_file_for_two_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(typer.BadParameter, match="the file of --checkpoint too"):
+        Settings(checkpoint=Path("a"), json=tmp_path / "a")
+    with pytest.raises(typer.BadParameter, match="the file of --plot too"):
+        Settings(plot=Path("a.png"), json=Path("./a.png"))
+    Settings(checkpoint=Path("a"), plot=Path("a.png"), json=Path("a.json"))
+
+
+def test_sample_is_a_png(tmp_path: Path) -> None:
+    assert options.sample((7, tmp_path / "a.png")) == (7, tmp_path / "a.png")
+    with pytest.raises(typer.BadParameter, match=r"must end in \.png"):
+        options.sample((7, tmp_path / "a.pdf"))
+    assert options.sample(None) is None

@@ -185,7 +185,7 @@ def test_a_checkpoint_of_something_else(run: Run, tmp_path: Path, digits: Digits
     run("xor", "--epochs", 1, "--checkpoint", tmp_path / "xor.safetensors")
     result = run("predict", tmp_path / "xor.safetensors", tmp_path / "0.png")
     assert result.exit_code == 1
-    assert "xor.safetensors" in result.stderr
+    assert "xor.safetensors: made by the example 'xor', this is 'mnist'" in result.stderr
     assert result.stderr.count("\n") == 1
 
 

@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,10 @@ from safetensors.numpy import load_file
 from typer.testing import Result
 
 import gradcore
-from gradexamples import session
+from gradcore.backend import register_backend
+from gradcore.backend.numpy import NumpyBackend
+from gradexamples import session, xor
+from gradexamples.options import Settings
 from gradexamples.session import uninterrupted
 
 Run = Callable[..., Result]
@@ -80,6 +84,9 @@ def test_a_resumed_run_takes_its_settings_along(run: Run, tmp_path: Path) -> Non
     assert result.exit_code == 0
     assert "seed: 12," in result.stdout
     assert "Epoch" not in result.stdout, "nothing is left to do"
+    assert f"Resumed from {path} after epoch 10; nothing is left to train: --epochs 10 is the total" in result.stdout
+    more = run("xor", "--checkpoint", path, "--epochs", 20, "--resume")
+    assert f"Resumed from {path} after epoch 10\n" in more.stdout
     for option, value in (("--seed", 13), ("--optimizer", "adam"), ("--batch-size", 2)):
         result = run("xor", "--checkpoint", path, "--epochs", 20, "--resume", option, value)
         assert result.exit_code == 2
@@ -112,6 +119,10 @@ def test_checkpoints_that_do_not_fit(run: Run, tmp_path: Path, kind: str) -> Non
     assert result.exit_code == 1
     assert str(path) in result.stderr
     assert result.stderr.count("\n") == 1
+    if kind == "of xor":
+        assert "made by the example 'xor', this is 'mnist'" in result.stderr
+    else:
+        assert "checkpoint" in result.stderr, "gradcore's own text"
 
 
 def test_another_data_set_of_the_same_shape(run: Run, tiny: Path, tmp_path: Path) -> None:
@@ -162,4 +173,55 @@ def test_uninterrupted_in_another_thread() -> None:
 def test_find_backend_gives_the_reason() -> None:
     backend, why = session.find_backend("auto")
     assert backend.name
-    assert "auto" in why
+    assert why.startswith("auto")
+    assert len(why) < 60, "the reasons are told by the command backends"
+
+
+def test_auto_names_what_it_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        SimpleNamespace(name="cuda", priority=30, available=False),
+        SimpleNamespace(name="ref", priority=20, available=True),
+    ]
+    monkeypatch.setattr(session, "list_backends", lambda: rows)
+    assert session.passed_over("ref", "auto") == "auto; cuda is not available here"
+    rows[0].available = True  # it said so, and could not
+    assert session.passed_over("ref", "auto") == "auto; cuda is not available here"
+    assert session.passed_over("cuda:0", "auto") == "auto"
+
+
+class Toy(NumpyBackend):
+    """A backend with a choice of precisions, and one with something to say about convolution."""
+
+    name = "toy"
+    convolution = "convolution: by hand"
+
+    def with_precision(self, precision: str) -> "Toy":
+        other = Toy()
+        other.precision = precision
+        return other
+
+
+def test_precision_and_convolution_in_the_header(run: Run) -> None:
+    with register_backend("toy", lambda name: Toy()):
+        assert "convolution: by hand, precision: float32," in run("xor", "--backend", "toy", "--epochs", 1).stdout
+        result = run("xor", "--backend", "toy", "--epochs", 1, "--precision", "tf32")
+        assert "precision: tf32," in result.stdout
+
+
+@pytest.mark.parametrize("option", ["--graph", "--no-graph"])
+def test_graph_reaches_the_loop(run: Run, option: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, capture = [], gradcore.capture
+
+    def note(*arguments: object, graph: bool) -> object:
+        asked.append(graph)
+        return capture(*arguments, graph=graph)
+
+    monkeypatch.setattr(gradcore, "capture", note)
+    assert run("xor", "--epochs", 2, option).exit_code == 0
+    assert asked == [option == "--graph"]
+
+
+def test_title_of_one_epoch() -> None:
+    for epochs, words in ((1, "1 epoch"), (2, "2 epochs"), (0, "0 epochs")):
+        settings = Settings(backend="numpy", seed=3, epochs=epochs)
+        assert session.Session("xor", settings, xor.network, 4, xor.RATES).title() == f"backend numpy, seed 3, {words}"

@@ -77,3 +77,12 @@ def test_it_runs_as_a_program() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.count("Epoch [") == 10
     assert "Final Loss: 0.0000" in done.stdout
+
+
+@pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("x", 2), ("-1", 2), ("1.5", 2)])
+def test_its_command_line(argument: str, code: int) -> None:
+    command = [sys.executable, "-m", "gradexamples.xor_by_hand", argument]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == code
+    assert "SEED" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr

@@ -27,6 +27,7 @@ app = typer.Typer(
     help="Train small networks with gradcore, and see how they learn.",
     no_args_is_help=True,
     add_completion=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
     pretty_exceptions_enable=False,
 )
 
@@ -56,13 +57,15 @@ def one_line_errors() -> Iterator[None]:
 
 @app.command()
 def xor(
-    backend: options.BackendOption = "auto",
-    epochs: Annotated[int, typer.Option(min=0, help="Passes over the four points; 0 only evaluates.")] = 1000,
-    batch_size: options.BatchSizeOption = None,
-    lr: options.LrOption = None,
+    backend: options.BackendOption = None,
+    epochs: Annotated[int, options.epochs("the four points")] = 1000,
+    batch_size: Annotated[int | None, options.batch_size(4)] = None,
+    lr: Annotated[float | None, options.lr(0.1, 0.5)] = None,
     optimizer: options.OptimizerOption = None,
     seed: options.SeedOption = None,
     loop: options.LoopOption = Loop.tape,
+    graph: options.GraphOption = True,
+    precision: options.PrecisionOption = None,
     threads: options.ThreadsOption = None,
     checkpoint: options.CheckpointOption = None,
     resume: options.ResumeOption = False,
@@ -78,6 +81,8 @@ def xor(
         optimizer=optimizer and optimizer.value,
         seed=seed,
         loop=loop.value,
+        graph=graph,
+        precision=precision and precision.value,
         checkpoint=checkpoint,
         resume=resume,
         plot=plot,
@@ -93,13 +98,15 @@ def xor(
 
 @app.command()
 def mnist(
-    backend: options.BackendOption = "auto",
-    epochs: Annotated[int, typer.Option(min=0, help="Passes over the training images; 0 only evaluates.")] = 3,
-    batch_size: options.BatchSizeOption = None,
-    lr: options.LrOption = None,
+    backend: options.BackendOption = None,
+    epochs: Annotated[int, options.epochs("the training images")] = 3,
+    batch_size: Annotated[int | None, options.batch_size(64)] = None,
+    lr: Annotated[float | None, options.lr(0.001, 0.02)] = None,
     optimizer: options.OptimizerOption = None,
     seed: options.SeedOption = None,
     loop: options.LoopOption = Loop.tape,
+    graph: options.GraphOption = True,
+    precision: options.PrecisionOption = None,
     threads: options.ThreadsOption = None,
     checkpoint: options.CheckpointOption = None,
     resume: options.ResumeOption = False,
@@ -108,7 +115,10 @@ def mnist(
     dataset: Annotated[
         Dataset, typer.Option(help="mnist needs no network; the others are downloaded.")
     ] = Dataset.mnist,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder with NAME/raw/..., as torchvision has it.")] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="Folder with NAME/raw/..., as torchvision has it; made and filled when it is missing."),
+    ] = None,
 ) -> None:
     """Train a small convolutional network on handwritten digits."""
     settings = Settings(
@@ -119,6 +129,8 @@ def mnist(
         optimizer=optimizer and optimizer.value,
         seed=seed,
         loop=loop.value,
+        graph=graph,
+        precision=precision and precision.value,
         checkpoint=checkpoint,
         resume=resume,
         plot=plot,
@@ -137,17 +149,19 @@ def mnist(
 def predict(
     checkpoint: Annotated[Path | None, typer.Argument(help="A file that mnist --checkpoint wrote.")] = None,
     pictures: Annotated[list[Path] | None, typer.Argument(help="Pictures of one digit each, of any size.")] = None,
-    backend: options.BackendOption = "auto",
+    backend: options.BackendOption = None,
     save_sample: Annotated[
         tuple[int, Path] | None,
-        typer.Option(metavar="N FILE.png", help="Write MNIST's test image N as a picture to try."),
+        typer.Option(
+            metavar="N FILE.png",
+            callback=options.sample,
+            help="Write MNIST's test image number N (not the digit N) as a picture to try.",
+        ),
     ] = None,
 ) -> None:
     """Read the digits in pictures."""
     if save_sample is None and not (checkpoint and pictures):
         raise typer.BadParameter("a checkpoint and at least one picture are needed", param_hint="'CHECKPOINT PICTURES'")
-    if save_sample is not None:
-        options.picture(save_sample[1])
     with one_line_errors():
         from . import predict as example
 

@@ -69,7 +69,7 @@ def train(session: Session, model: Sequential, data: Data) -> tuple[History, np.
     batches = Batches(mnist_data.scale(data.train_images), data.train_labels, size, session.seed)
     session.restore(model, optimizer, batches)
     step = STEPS[session.settings.loop](model, CrossEntropyLoss(), optimizer, count_right)
-    trainer = Trainer(step, batches, len(data.train_images), size)
+    trainer = Trainer(step, batches, len(data.train_images), size, session.settings.graph)
     test_images = mnist_data.scale(data.test_images)
     first, epochs = session.epoch, session.settings.epochs
     outputs = None
@@ -136,7 +136,7 @@ def report(session: Session, model: Sequential, data: Data, history: History, ou
         from .plots import draw_mnist
 
         settings = session.settings
-        title = f"{settings.dataset}, backend {session.backend.name}, seed {session.seed}, {settings.epochs} epochs"
+        title = f"{settings.dataset}, {session.title()}"
         draw_mnist(settings.plot, history, data, outputs, model.state_dict()["0.weight"], title)
 
 

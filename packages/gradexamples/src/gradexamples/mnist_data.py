@@ -145,6 +145,7 @@ def provide(name: str, root: Path, own: bool) -> None:
         if name == "mnist":
             for file in missing:
                 write_atomically(folder / file, unpack(file))
+            print(f"Unpacked {source.title} into {folder}", flush=True)
         else:
             from .download import fetch
 

@@ -16,7 +16,7 @@ import gradcore
 from . import mnist, mnist_data
 from .errors import ExampleError, one_line
 from .mnist_data import SOURCES
-from .session import find_backend
+from .session import find_backend, refuse_other_example
 from .terminal import show_bars, show_digits
 from .training import outputs_of
 
@@ -26,10 +26,11 @@ INK = 0.1  # fainter than this, relative to the darkest ink, is paper: noise of 
 FLAT = 8 / 255  # less contrast than this is an empty page
 
 
-def run(checkpoint: Path, pictures: list[Path], backend_name: str) -> None:
+def run(checkpoint: Path, pictures: list[Path], backend_name: str | None) -> None:
     """Predict each picture: the digit as the network sees it, and the probabilities as bars."""
     backend, _ = find_backend(backend_name)
     fields = [read_digit(path) for path in pictures]  # all of them first: a typing error shows at once
+    refuse_other_example(checkpoint, "mnist")
     with gradcore.use_backend(backend):
         model = mnist.network()
         notes = gradcore.load_checkpoint(checkpoint, model=model)

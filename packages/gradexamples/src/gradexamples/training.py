@@ -59,13 +59,13 @@ STEPS = {"tape": tape_step, "layers": layers_step}
 class Trainer:
     """Runs steps and keeps their figures. Starts at the beginning of an epoch."""
 
-    def __init__(self, step: Step, batches: Batches, samples: int, batch_size: int) -> None:
+    def __init__(self, step: Step, batches: Batches, samples: int, batch_size: int, graph: bool = True) -> None:
         self.history = History()
         self.samples = samples
         self.batch_size = batch_size
         self.steps_per_epoch = len(batches)
         self._ragged = samples % batch_size != 0  # is the last batch of an epoch a smaller one?
-        self._loop = gradcore.capture(step, batches)
+        self._loop = gradcore.capture(step, batches, graph=graph)
         self._position = 0  # step within the epoch
         self._warmed = {False: 0, True: 0}  # steps made with a full batch, with the last batch
         self._stretch = 1  # steps between two looks at the clock, on a terminal

@@ -65,7 +65,7 @@ def train(session: Session, model: Sequential) -> Trainer:
     batches = Batches(POINTS, TARGETS, size, session.seed, shuffle=size < len(POINTS))
     session.restore(model, optimizer, batches)
     step = STEPS[session.settings.loop](model, MSELoss(), optimizer, count_right)
-    trainer = Trainer(step, batches, len(POINTS), size)
+    trainer = Trainer(step, batches, len(POINTS), size, session.settings.graph)
     first, epochs = session.epoch, session.settings.epochs
     every = max(1, -(-epochs // LINES))
     done = first
@@ -94,5 +94,4 @@ def draw(session: Session, model: Sequential, trainer: Trainer) -> None:
     first, second = np.meshgrid(axis, axis)
     surface = outputs_of(model, np.stack([first.ravel(), second.ravel()], axis=1)).reshape(first.shape)
     weights, bias = (np.asarray(parameter.numpy()) for parameter in list(model.parameters())[:2])
-    title = f"backend {session.backend.name}, seed {session.seed}, {session.settings.epochs} epochs"
-    draw_xor(session.settings.plot, trainer.history, surface, weights, bias, title)
+    draw_xor(session.settings.plot, trainer.history, surface, weights, bias, session.title())

@@ -6,7 +6,7 @@ at a time; `adam` moves the weights. A test holds the losses against those of xo
 Run it: python -m gradexamples.xor_by_hand [SEED]
 """
 
-import sys
+import argparse
 
 import numpy as np
 
@@ -86,4 +86,9 @@ def main(seed: int = 0) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+    parser = argparse.ArgumentParser(prog="python -m gradexamples.xor_by_hand", description="XOR by hand, in NumPy.")
+    parser.add_argument("seed", metavar="SEED", nargs="?", type=int, default=0, help="0 or more; 0 unless given")
+    seed = parser.parse_args().seed
+    if seed < 0:
+        parser.error(f"SEED must be 0 or more, got {seed}")
+    main(seed)
