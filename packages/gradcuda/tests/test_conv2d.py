@@ -132,7 +132,9 @@ def test_float64_stays_float64_where_tf32_is_allowed(operation: str) -> None:
     for name in ("implicit_gemm", "auto", "direct", "unroll"):
         rough = make(name, "tf32")
         for shape in ("tile_16", "tile_32", "tile_64_groups_stride"):
-            ours = run(rough, operation, arguments(shape, "float64")[operation])
+            given = arguments(shape, "float32")[operation]
+            wide = [one.astype(np.float64) if isinstance(one, np.ndarray) else one for one in given]
+            ours = run(rough, operation, wide)
             np.testing.assert_allclose(ours, expected(operation, shape), rtol=1e-10, atol=1e-10)
 
 

@@ -69,9 +69,7 @@ class Function:
         Raises GraphError for an instance that waits on a tape already: its first call's gradient would be lost.
         """
         if getattr(self, "inputs", None) is not None:
-            raise GraphError(
-                f"{self!r}: one instance serves one call, and this one is on a tape: make a new one"
-            )
+            raise GraphError(f"{self!r}: one instance serves one call, and this one is on a tape: make a new one")
         try:
             if len(tensors) == 1:
                 return self.unary(tensors[0])
