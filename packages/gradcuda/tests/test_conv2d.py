@@ -141,7 +141,7 @@ def test_float64_stays_float64_where_tf32_is_allowed(operation: str) -> None:
 def test_the_choice_is_shown_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     from gradcuda.backend import CudaBackend
 
-    assert "convolution: implicit_gemm (cuDNN not used)" in make("implicit_gemm").device
+    assert "convolution: implicit_gemm (cuDNN not used)" in make("implicit_gemm").convolution
     monkeypatch.setenv("GRADCUDA_CONV", "direct")
     assert CudaBackend("cuda").conv == "direct"
     with pytest.raises(ArgumentError, match="fastest"):

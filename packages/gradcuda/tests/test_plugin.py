@@ -63,7 +63,7 @@ def test_options(monkeypatch: pytest.MonkeyPatch) -> None:
     from gradcuda import cuda_backend
 
     assert cuda_backend(precision="tf32").precision == "tf32"
-    assert "direct" in cuda_backend(conv="direct").device
+    assert "direct" in cuda_backend(conv="direct").convolution
     monkeypatch.setenv("GRADCUDA_CONV", "unroll")
     assert cuda_backend().conv == "unroll"
     with pytest.raises(ArgumentError, match="conv: 'winograd' is not one of auto, direct"):
