@@ -1,5 +1,6 @@
 """Fixtures of gradcore's tests: each CPU backend in turn, and a comparison with PyTorch in value and gradient."""
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,13 +15,16 @@ TOLERANCE = {"float32": {"rtol": 1e-5, "atol": 1e-6}, "float64": {"rtol": 1e-12,
 ON_CPU = 1  # DLPack's device type
 
 
-def cpu_backends() -> list[str]:
-    """Names of the backends that can run here and keep their arrays on the CPU."""
+def chosen_backends() -> list[str]:
+    """The backends that can run here and keep their arrays on the CPU; or those that GRADCORE_TEST_BACKENDS names."""
+    asked = os.environ.get("GRADCORE_TEST_BACKENDS")
+    if asked:
+        return asked.split(",")
     names = [row.name for row in gradcore.list_backends() if row.available]
     return [n for n in names if gradcore.get_backend(n).empty((1,), np.float32).__dlpack_device__()[0] == ON_CPU]
 
 
-@pytest.fixture(params=cpu_backends())
+@pytest.fixture(params=chosen_backends())
 def backend_name(request: pytest.FixtureRequest) -> str:
     return request.param
 

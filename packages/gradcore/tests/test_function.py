@@ -255,7 +255,8 @@ def test_an_instance_serves_one_call() -> None:
             return self.backend.multiply(x, self.backend.multiply(x, x))
 
         def backward(self, grad: Any) -> Any:
-            return self.backend.multiply(grad, self.backend.multiply(self.saved, self.saved) * 3.0)
+            square = self.backend.multiply(self.saved, self.saved)
+            return self.backend.multiply(grad, self.backend.multiply(square, 3.0))
 
     cube, x = Cube(), Tensor([1.0, 2.0], requires_grad=True)
     y = cube(x).sum()
