@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, on a machine with one; no network and no nox wanted. Prints a short table at the end.
 #
-#   tools/gpu_check.sh [STEP ...]      steps: build tests conformance xor mnist sanitize (default: all)
+#   tools/gpu_check.sh [STEP ...]      steps: build tests cases conformance xor mnist sanitize (default: all)
 #
 # `build` installs the packages without isolation and without dependencies, so nanobind, scikit-build-core, cmake, ninja
 # and a CUDA compiler must be there already, as must pytest, numpy and the rest of what the packages need.
@@ -9,6 +9,7 @@
 #   GRAD_VENV    install into this virtual environment (made if it is not there; sees the system's packages)
 #   CUDAARCHS    architectures to build for, for example 90; default: those of CMakeLists.txt
 #   MNIST_ARGS   further arguments of `gradexamples mnist`, for example "--data-dir DIR"
+#   WORKERS      processes of the tests (8), where pytest-xdist is installed
 #   LOGS         where the logs go (a temporary folder)
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -16,7 +17,7 @@ python=${PYTHON:-python3}
 logs=${LOGS:-$(mktemp -d)}
 mkdir -p "$logs"
 steps=("$@")
-[ ${#steps[@]} -gt 0 ] || steps=(build tests conformance xor mnist sanitize)
+[ ${#steps[@]} -gt 0 ] || steps=(build tests cases conformance xor mnist sanitize)
 if [ -n "${GRAD_VENV:-}" ]; then
     [ -x "$GRAD_VENV/bin/python" ] || "$python" -m venv --system-site-packages "$GRAD_VENV" || exit 1
     python=$GRAD_VENV/bin/python
@@ -24,6 +25,8 @@ fi
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 table=()
 failed=0
+workers=() # pytest-xdist, where it is installed
+"$python" -c "import xdist" 2>/dev/null && workers=(-n "${WORKERS:-8}")
 
 # run NAME COMMAND...: one row of the table; the last line that the command printed is its result
 run() {
@@ -48,6 +51,9 @@ sanitize() {
     local check=(compute-sanitizer --error-exitcode 99 --tool)
     if ! command -v compute-sanitizer >/dev/null; then table+=("sanitize       skipped: no compute-sanitizer on PATH"); return; fi
     GRADCUDA_ALLOCATOR=plain run memcheck "${check[@]}" memcheck "$python" tools/sanitize_kernels.py
+    GRADCUDA_ALLOCATOR=plain run memcheck-suite "${check[@]}" memcheck "$python" -m pytest -q --no-header \
+        -p no:cacheprovider -p no:xdist -c pyproject.toml --pyargs gradcore.testing.suite --gradcore-backend cuda \
+        -k "not large and not 70000 and not million and not mnist and not training"
     for tool in racecheck initcheck synccheck; do
         run $tool "${check[@]}" $tool "$python" tools/sanitize_kernels.py
     done
@@ -63,14 +69,21 @@ for step in "${steps[@]}"; do
         run build "$python" -m pip install --quiet --no-build-isolation --no-deps --no-index --force-reinstall "${packages[@]}"
         [ $failed -eq 0 ] || break
         ;;
-    tests) run tests "$python" -m pytest -q --no-header -p no:cacheprovider ;;
+    tests) run tests "$python" -m pytest -q --no-header -p no:cacheprovider "${workers[@]}" ;;
+    cases) # gradcore's own tests, which otherwise run on the backends of the CPU
+        GRADCORE_TEST_BACKENDS=cuda run cases "$python" -m pytest -q --no-header -p no:cacheprovider "${workers[@]}" \
+            packages/gradcore/tests --ignore packages/gradcore/tests/testing --ignore packages/gradcore/tests/backend
+        ;;
     conformance)
-        run conformance "$python" -m pytest -q --no-header -p no:cacheprovider -c pyproject.toml \
+        run conformance "$python" -m pytest -q --no-header -p no:cacheprovider "${workers[@]}" -c pyproject.toml \
             --pyargs gradcore.testing.suite --gradcore-backend cuda
         ;;
     xor) run xor "$python" -m gradexamples xor --backend cuda ;;
     # shellcheck disable=SC2086  # several words on purpose
-    mnist) run mnist "$python" -m gradexamples mnist --backend cuda ${MNIST_ARGS:-} ;;
+    mnist)
+        run mnist "$python" -m gradexamples mnist --backend cuda ${MNIST_ARGS:-}
+        run seeds "$python" tools/mnist_seeds.py --backend cuda ${MNIST_ARGS:-}
+        ;;
     sanitize) sanitize ;;
     *) echo "gpu_check: no step '$step'" >&2; exit 2 ;;
     esac
