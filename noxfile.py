@@ -71,7 +71,8 @@ def lint(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Time ourselves beside the peers: `nox -s bench -- mnist --device cpu --threads 1 --peers torch-eager`."""
     install_wheels(session)
-    scripts = {path.stem: str(path) for path in sorted(Path("benchmarks").glob("*.py"))}
+    files = sorted(Path("benchmarks").glob("*.py"))
+    scripts = {path.stem: str(path) for path in files if '"__main__"' in path.read_text(encoding="utf-8")}
     if session.posargs and session.posargs[0] not in scripts:
         session.error(f"benchmarks: {', '.join(scripts)}")
     for name in session.posargs[:1] or scripts:
